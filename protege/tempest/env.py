@@ -1,0 +1,257 @@
+"""The task: episodes, rewards and many games at once. Commands in, Frames out.
+
+`Games` is what learners and evaluation use: rows of memory advanced by compiled code in place. `TempestEnv` and
+`TempestVectorEnv` show the same games through Gymnasium. Only frames count: ticks in which the player has control; the
+ticks between two frames (dying, zooming in, menus) pass inside a step.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector.utils import batch_space
+
+from protege import ProtegeError
+from protege.evaluate import EVALUATION, TRAINING, seed_of
+from protege.kernels import announce_compilation, kernel
+from protege.tempest import levels, ram, sim
+from protege.tempest.observe import VALUES, observe
+from protege.tempest.ram import Row, Rows, get
+from protege.tempest.teacher import ACTIONS, RULE_SETS, advise, quantised, spinner_to
+
+TASK_VERSION: Final = 1  # rules, observation and rewards; a checkpoint of another version is refused
+OBJECTIVE_SCALE: Final = 0.01
+SUBJECTIVE_SCALE: Final = 0.01
+REWARD_LIMIT: Final = 10.0
+DEATH_PENALTY: Final = -1000.0
+LEVEL_BONUS: Final = 1000  # score changes from here on are level bonuses, and not paid
+
+Commands = npt.NDArray[np.int8]  # (games, 3): fire, zap, spinner
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass
+class Frames:
+    """What one step of many games produced. The arrays are reused by the next step: copy what must last."""
+
+    observation: Floats  # (games, 195) of the coming frame
+    objective: Floats  # points of the frame that was played, -1000 for a death
+    subjective: Floats  # lane-safety shaping of that frame
+    reward: Floats  # both scaled, added and clipped: what a learner sees
+    terminated: npt.NDArray[np.bool_]  # that frame cost a life
+    over: npt.NDArray[np.bool_]  # and with it the game
+    score: npt.NDArray[np.int64]  # unwrapped, without the start bonus
+    level: npt.NDArray[np.int64]
+    lives: npt.NDArray[np.int64]
+    frame: npt.NDArray[np.int64]  # frames played in this game
+    advice: Commands  # the teacher's command, its spinner one of the 11 levels
+    advice_full: Commands  # the same with the spinner up to 29
+    chance: npt.NDArray[np.float64]  # a random number from the player's own stream, fresh every frame
+
+    @classmethod
+    def empty(cls, games: int) -> "Frames":
+        """Arrays for so many games."""
+        counts = {name: np.zeros(games, np.int64) for name in ("score", "level", "lives", "frame")}
+        floats = {name: np.zeros(games, np.float32) for name in ("objective", "subjective", "reward")}
+        flags = {name: np.zeros(games, np.bool_) for name in ("terminated", "over")}
+        commands = {name: np.zeros((games, 3), np.int8) for name in ("advice", "advice_full")}
+        observation = np.zeros((games, VALUES), np.float32)
+        return cls(observation=observation, **counts, **floats, **flags, **commands, chance=np.zeros(games))  # type: ignore[arg-type]
+
+
+# --- rewards -------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def objective_reward(row: Row) -> float:
+    """Points of the last tick, without level bonuses; a death costs instead of paying."""
+    if row[ram.PREVIOUS_KNOWN] == 0:
+        return 0.0
+    if row[ram.PLAYER_EDGE] & ~row[ram.PREVIOUS_PLAYER_EDGE] & ram.DYING != 0:
+        return DEATH_PENALTY
+    change = ram.bcd_score(row, ram.SCORE_LOW) - ram.bcd_score(row, ram.PREVIOUS_SCORE)
+    return float(change) if 0 < change < LEVEL_BONUS else 0.0
+
+
+@kernel
+def subjective_reward(row: Row) -> float:
+    """How safe the player's lane and its neighbours are; half as much for standing still."""
+    if row[ram.GAME_STATE] != ram.PLAYING and row[ram.GAME_STATE] != ram.ZOOM:
+        return 0.0
+    threatened = 0
+    for slot in range(ram.ENEMY_COUNT):
+        if 0 < row[ram.ENEMY_DEPTH + slot] <= 0x80:
+            threatened |= 1 << (get(row, ram.ENEMY_LANE + slot) & 15)
+    for s in range(ram.ESHOT_COUNT):
+        if 0 < row[ram.ESHOT_DEPTH + s] <= 0x80:
+            threatened |= 1 << (get(row, ram.ESHOT_LANE + s) & 15)
+    own = get(row, ram.PLAYER_LANE) & 15
+    total = 0.0
+    for offset in range(-2, 3):
+        lane = own + offset
+        if offset != 0 and row[ram.OPEN] != 0 and not 0 <= lane <= 14:
+            continue
+        worth = 2.0 / (1 << abs(offset))
+        total += -worth if threatened >> (lane & 15) & 1 else worth
+    moved = row[ram.PREVIOUS_KNOWN] != 0 and own != get(row, ram.PREVIOUS_PLAYER_LANE) & 15
+    return total if moved else 0.5 * total
+
+
+@kernel
+def died(row: Row) -> bool:
+    """The last tick took the player's life."""
+    return row[ram.PREVIOUS_KNOWN] != 0 and row[ram.PLAYER_EDGE] & ~row[ram.PREVIOUS_PLAYER_EDGE] & ram.DYING != 0
+
+
+@kernel
+def _reward_of(objective: float, subjective: float) -> float:
+    return max(-REWARD_LIMIT, min(REWARD_LIMIT, OBJECTIVE_SCALE * objective + SUBJECTIVE_SCALE * subjective))
+
+
+# --- many games ----------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _look(row: Row, g: int, rules: int, observation, score, level, lives, frame, advice, advice_full, chance) -> None:  # type: ignore[no-untyped-def]
+    """The coming frame of one game, into row g of the arrays."""
+    observe(row, observation[g])
+    score[g] = np.int64(ram.get_word(row, ram.SCORE))
+    level[g] = get(row, ram.LEVEL_INDEX) + 1
+    lives[g] = get(row, ram.LIVES)
+    frame[g] = np.int64(ram.get_word(row, ram.FRAMES))
+    if rules >= 0:
+        target, fire, zap = advise(row, rules)
+        spinner = spinner_to(row, target)
+        advice_full[g, 0] = advice[g, 0] = 1 if fire else 0
+        advice_full[g, 1] = advice[g, 1] = 1 if zap else 0
+        advice_full[g, 2] = spinner
+        advice[g, 2] = quantised(spinner)
+    chance[g] = np.float64(ram.next_random(row, ram.PLAYER_STREAM) >> np.uint64(11)) * 2.0**-53
+
+
+@kernel
+def _advance(  # type: ignore[no-untyped-def]
+    rows, first, last, commands, rules, observation, objective, subjective, reward, terminated, over,
+    score, level, lives, frame, advice, advice_full, chance,
+):  # fmt: skip
+    """Play one frame of games first..last-1 and look at the next one."""
+    for g in range(first, last):
+        row = rows[g]
+        if sim.is_over(row):
+            objective[g] = subjective[g] = reward[g] = 0.0
+            terminated[g], over[g] = False, True
+            continue
+        sim.step_game(row, commands[g, 0] != 0, commands[g, 1] != 0, False, np.int64(commands[g, 2]))
+        lost = died(row)
+        points = objective_reward(row)
+        shaping = 0.0 if lost else subjective_reward(row)
+        objective[g], subjective[g], reward[g] = points, shaping, _reward_of(points, shaping)
+        terminated[g] = lost
+        sim.skip_to_control(row)
+        over[g] = sim.is_over(row)
+        _look(row, g, rules, observation, score, level, lives, frame, advice, advice_full, chance)
+
+
+@kernel
+def _look_at(rows, which, rules, observation, score, level, lives, frame, advice, advice_full, chance):  # type: ignore[no-untyped-def]
+    for i in range(len(which)):
+        g = which[i]
+        _look(rows[g], g, rules, observation, score, level, lives, frame, advice, advice_full, chance)
+
+
+def to_commands(actions: npt.ArrayLike, games: int) -> Commands:
+    """Joint actions (games,) or commands (games, 3) as commands; anything else is refused."""
+    given = np.asarray(actions)
+    if given.shape not in ((games,), (games, 3)) or given.dtype.kind not in "iub":
+        raise ProtegeError(
+            f"actions must be whole numbers of shape ({games},) for joint actions 0..43 or ({games}, 3) for fire, zap, "
+            f"spinner; got {given.dtype} of shape {given.shape}"
+        )
+    if given.ndim == 2:
+        return given.astype(np.int8, copy=False)
+    if games and (given.min() < 0 or given.max() >= len(ACTIONS)):
+        raise ProtegeError(f"joint actions are 0..{len(ACTIONS) - 1}; got {int(given.min())}..{int(given.max())}")
+    return ACTIONS[given]
+
+
+class Games:
+    """Many games of Tempest, advanced together; a finished one waits until it is given a new row."""
+
+    def __init__(self, rows: Rows, *, rules: str | None = "meet", threads: int = 1):
+        """`rows` are started games (see `starts`); without `rules` the teacher is not asked."""
+        if rows.ndim != 2 or rows.shape[1] != ram.ROW_BYTES or rows.dtype != np.uint8:
+            raise ProtegeError(
+                f"games are rows of {ram.ROW_BYTES} bytes; got {rows.dtype} of shape {rows.shape}: "
+                "use protege.tempest.env.starts or a snapshot of this version"
+            )
+        if rules is not None and rules not in RULE_SETS:
+            raise ProtegeError(f"the teacher's rules are one of {', '.join(RULE_SETS)}; got {rules!r}")
+        announce_compilation("the game")
+        self.rows = np.ascontiguousarray(rows)
+        self.frames = Frames.empty(len(rows))
+        self._rules = -1 if rules is None else RULE_SETS[rules]
+        count = max(1, min(threads, len(rows)))
+        self._edges = [len(rows) * i // count for i in range(count + 1)]
+        self._pool = ThreadPoolExecutor(count - 1, "games") if count > 1 else None
+        self._look(np.arange(len(rows)))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def _look(self, which: npt.NDArray[np.int64]) -> None:
+        f = self.frames
+        _look_at(
+            self.rows, which, self._rules, f.observation, f.score, f.level, f.lives, f.frame, f.advice, f.advice_full, f.chance
+        )
+
+    def step(self, actions: npt.ArrayLike) -> Frames:
+        """Play one frame of every game."""
+        f = self.frames
+        arguments = (
+            to_commands(actions, len(self.rows)), self._rules, f.observation, f.objective, f.subjective, f.reward, f.terminated,
+            f.over, f.score, f.level, f.lives, f.frame, f.advice, f.advice_full, f.chance,
+        )  # fmt: skip
+        parts = zip(self._edges[:-1], self._edges[1:], strict=True)
+        if self._pool is None:
+            _advance(self.rows, 0, len(self.rows), *arguments)
+        else:
+            (own_first, own_last), *others = parts
+            running = [self._pool.submit(_advance, self.rows, first, last, *arguments) for first, last in others]
+            _advance(self.rows, own_first, own_last, *arguments)
+            for part in running:
+                part.result()
+        return f
+
+    def put(self, which: npt.NDArray[np.int64], rows: Rows) -> None:
+        """Replace games: new ones for those that are over, or snapshots taken earlier."""
+        if rows.shape != (len(which), ram.ROW_BYTES):
+            raise ProtegeError(f"{len(which)} snapshots of {ram.ROW_BYTES} bytes are needed; got shape {rows.shape}")
+        self.rows[which] = rows
+        self._look(np.asarray(which, np.int64))
+
+    def snapshot(self, which: int) -> bytes:
+        """One whole game; give it to `from_snapshot`, here or elsewhere."""
+        return self.rows[which].tobytes()
+
+
+def from_snapshot(snapshot: bytes) -> Row:
+    """A game's row from what `Games.snapshot` gave."""
+    if len(snapshot) != ram.ROW_BYTES:
+        raise ProtegeError(f"a snapshot of a game is {ram.ROW_BYTES} bytes; got {len(snapshot)}")
+    return np.frombuffer(snapshot, np.uint8).copy()
+
+
+def starts(
+    games: int, *, seed: int = 0, level: int | Sequence[int] = 1, cabinet: sim.Cabinet = sim.Cabinet(),
+    domain: int = TRAINING, first: int = 0,
+) -> Rows:  # fmt: skip
+    """Freshly started games number first, first + 1, ... of a seed; levels are given one for all or one each."""
+    each = [level] * games if isinstance(level, int) else list(level)
+    rows = np.empty((games, ram.ROW_BYTES), np.uint8)
+    for i in range(games):
+        rows[i] = sim.start_game(each[i], cabinet, seed_of(domain, seed, first + i))
+    return rows

@@ -1,0 +1,123 @@
+"""The doctor looks at machines where things are missing, odd or broken, and always answers."""
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from protege import doctor
+
+KEYS = ["python", "torch", "cores", "numba", "video", "browser", "mame", "rom_set", "port_8765", "port_9999", "disk"]
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine without programs, with an empty home; programs put into its bin folder are found."""
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(doctor, "GAME_FOLDERS", (str(tmp_path / "games"),))
+    monkeypatch.setattr(doctor, "ROM_FOLDERS", ("~/mame/roms", str(tmp_path / "share" / "roms")))
+    return tmp_path
+
+
+def put_program(folder: Path, name: str, script: str) -> None:
+    folder.mkdir(exist_ok=True)
+    program = folder / name
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+
+
+def row(name: str) -> doctor.Row:
+    return next(row for row in doctor.examine() if row.name == name)
+
+
+def test_the_last_line_is_one_flat_object_with_a_verdict_for_every_row(capsys):
+    code = doctor.report(as_json=True)
+    flat = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert list(flat) == ["version", "ok", *(key for name in KEYS for key in (name, f"{name}_ok"))]
+    assert all(isinstance(value, str | bool) for value in flat.values())
+    assert code == 0 and flat["ok"] is True
+    assert flat["torch"].startswith(metadata.version("torch")) and flat["numba"].startswith(metadata.version("numba"))
+
+
+def test_on_a_bare_machine_every_miss_says_what_to_do_and_nothing_fails(bare, capsys):
+    assert doctor.report() == 0
+    assert "missing" in capsys.readouterr().out
+    for name in ("browser", "MAME", "ROM set"):
+        assert row(name).state == "missing" and row(name).advice and not row(name).required
+    assert "~/mame/roms" in row("ROM set").found and "tempest1.zip" in row("ROM set").advice
+
+
+def test_missing_libraries_are_named_and_the_code_says_that_nothing_runs(monkeypatch, capsys):
+    def nothing_installed(distribution: str) -> str:
+        raise metadata.PackageNotFoundError(distribution)
+
+    monkeypatch.setattr(metadata, "version", nothing_installed)
+    assert doctor.report() == 1
+    assert "Nothing runs before this is mended: torch, numba." in capsys.readouterr().out
+    assert 'pip install "protege[viewer]"' in row("video").advice
+
+
+def test_mame_is_found_among_debians_games_with_its_version(bare):
+    put_program(bare / "games", "mame", 'echo "0.251 (unknown)"')
+    assert row("MAME") == doctor.Row("MAME", "ok", f"0.251, {bare}/games/mame")
+
+
+@pytest.mark.parametrize("script", ["exit 1", "kill -9 $$"])
+def test_a_mame_that_does_not_answer_is_reported(bare, script):
+    put_program(bare / "bin", "mame", script)
+    assert row("MAME").state == "missing" and "reinstall" in row("MAME").advice
+
+
+def test_a_mame_that_hangs_is_not_waited_for(bare, monkeypatch):
+    monkeypatch.setattr(doctor, "ASK_TIMEOUT_S", 0.2)
+    put_program(bare / "bin", "mame", "exec /bin/sleep 60")
+    assert row("MAME").state == "missing"
+
+
+def test_roms_are_looked_for_where_mame_says_it_looks(bare):
+    put_program(bare / "bin", "mame", f"""echo 'rompath  "$HOME/my roms;{bare}/elsewhere"'""")
+    found = row("ROM set").found
+    assert "~/my roms" in found and "~/elsewhere" in found
+    (bare / "elsewhere" / "tempest1").mkdir(parents=True)
+    assert row("ROM set") == doctor.Row("ROM set", "ok", "~/elsewhere/tempest1")
+
+
+def test_a_rom_set_is_found_without_mame_too(bare):
+    (bare / "mame" / "roms").mkdir(parents=True)
+    (bare / "mame" / "roms" / "tempest1.zip").touch()
+    assert row("ROM set") == doctor.Row("ROM set", "ok", "~/mame/roms/tempest1.zip")
+
+
+def test_a_browser_is_found(bare):
+    put_program(bare / "bin", "chromium", "exit 0")
+    assert row("browser") == doctor.Row("browser", "ok", f"{bare}/bin/chromium")
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def test_a_port_in_use_says_who_has_it(taken_port, monkeypatch):
+    monkeypatch.setattr(doctor, "DASHBOARD_PORT", taken_port)
+    taken = row(f"port {taken_port}")
+    assert taken.state == "in use" and f"process {os.getpid()}" in taken.found
+    assert "next free port" in taken.advice
+
+
+def test_a_full_disk_is_required_to_be_mended(monkeypatch):
+    monkeypatch.setattr(doctor, "ENOUGH_DISK_GB", 1e12)
+    assert row("disk").state == "missing" and row("disk").required
+
+
+def test_full_starts_torch():
+    pytest.importorskip("torch")
+    torch = next(row for row in doctor.examine(full=True) if row.name == "torch")
+    assert torch.state == "ok" and "CPU" in torch.found and "threads" in torch.found
