@@ -50,7 +50,7 @@ def kernel(function: Function) -> Function:
     """Compile `function` on first use, keep the machine code, release the interpreter lock while it runs."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", numba.NumbaWarning)
-        return numba.njit(cache=True, nogil=True, error_model="numpy", boundscheck=False)(function)  # type: ignore[no-any-return]
+        return numba.njit(cache=True, nogil=True, error_model="numpy", boundscheck=False, _nrt=False)(function)  # type: ignore[no-any-return]
 
 
 def announce_compilation(games: str) -> None:

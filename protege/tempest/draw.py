@@ -1,7 +1,7 @@
 """RAM -> picture: coloured vectors, pixels, recordings.
 
-`vectors` turns a game's bytes into a `Picture`, a plain list of coloured lines that a canvas can draw as well;
-`render` turns it into pixels with the soft glow of a vector tube; `write_recording` turns pixels into a file.
+`vectors` turns a game's bytes into a `Picture`, a plain list of coloured lines that a canvas can draw as well,
+`rasterise` that into pixels with a vector tube's soft glow (`render` does both), `write_recording` pixels into a file.
 Points are complex numbers (x + iy) throughout, so that turning and scaling a shape is one multiplication. The tube's
 points are the machine's (0..255, y up) with a depth; on the picture both axes run from -1 to 1, y up.
 """
@@ -23,6 +23,7 @@ from protege.kernels import kernel
 from protege.tempest import levels, ram
 
 Points = NDArray[np.complex128]  # (2 * lines,): start and end of each line, in turn
+Place = tuple[complex, complex]  # middle of a lane and the way along it
 Colour = tuple[int, int, int]
 
 
@@ -36,13 +37,9 @@ class Picture:
 
 
 # Pure blue and red are nearly black on today's screens; these are as bright as they look on the tube.
-WHITE: Final = (235, 235, 255)
-CYAN: Final = (40, 225, 255)
-YELLOW: Final = (255, 230, 30)
-GREEN: Final = (40, 255, 70)
-PURPLE: Final = (205, 60, 255)
-BLUE: Final = (50, 85, 255)
-RED: Final = (255, 45, 40)
+WHITE, CYAN, YELLOW = (235, 235, 255), (40, 225, 255), (255, 230, 30)
+GREEN, PURPLE, BLUE, RED = (40, 255, 70), (205, 60, 255), (50, 85, 255), (255, 45, 40)
+_RAINBOW: Final = (RED, YELLOW, GREEN, CYAN, PURPLE, WHITE)
 
 
 @dataclass(frozen=True)
@@ -56,8 +53,8 @@ class _Colours:
     tube_brightness: float = 0.9
 
 
-# By groups of 16 levels. The machine draws no tube at all on levels 65 to 80; here it is very faint, so that a viewer who
-# has not played the levels before is not lost.
+# By groups of 16 levels. The machine draws no tube at all on levels 65 to 80; here it is very faint, so that a viewer
+# who has not played the levels before is not lost.
 _GROUPS: Final = (
     _Colours(YELLOW, PURPLE, RED, CYAN, GREEN, BLUE),
     _Colours(GREEN, BLUE, PURPLE, YELLOW, CYAN, RED),
@@ -107,9 +104,8 @@ def _rays(count: int, inner: float, outer: Sequence[float]) -> Points:
 def _claw(fine: int) -> Points:
     """The player's claw astride a lane: its back leans to where in the lane (0..15) the player is."""
     lean = 0.66 * (fine / 15 - 0.5)
-    back = [-0.5, lean - 0.36j, 0.5]
     belly = [0.34 + 0.02j, lean * 0.72 - 0.17j, -0.34 + 0.02j]
-    return _lines([*back, 0.3 + 0.22j, *belly, -0.3 + 0.22j, -0.5])
+    return _lines([-0.5, lean - 0.36j, 0.5, 0.3 + 0.22j, *belly, -0.3 + 0.22j, -0.5])
 
 
 # Shapes lie in a lane: the lane runs from -0.5 to 0.5, the inside of the tube is up.
@@ -117,45 +113,34 @@ _CLAWS: Final = tuple(_claw(fine) for fine in range(16))
 _FLIPPER: Final = _lines([-0.5 + 0.2j, -0.34, -0.5 - 0.2j, 0.5 + 0.2j, 0.34, 0.5 - 0.2j, -0.5 + 0.2j])
 _DIAMOND: Final = _lines([1, 1j, -1, -1j, 1])
 _TANKER: Final = np.concatenate([0.44 * _DIAMOND, 0.2 * _DIAMOND, _rays(4, 0.2, [0.44])])
-_PULSE: Final = _lines([-0.14, -0.07 + 0.1j, -0.1j, 0.07 + 0.1j, 0.14])
-_CARGO: Final = (_lines([]), 0.26 * _FLIPPER, _PULSE, _rays(5, 0.0, [0.14]))
-_SPIKER: Final = _lines([cmath.rect(0.04 + 0.36 * i / 26, 2 * math.pi * i / 10) for i in range(27)])
+_ZIGZAG: Final = _lines([(i - 3) / 6 + (0, 1j, -1j, 1j, -1j, 1j, 0)[i] for i in range(7)])
+_CARGO: Final = (_lines([]), 0.26 * _FLIPPER, 0.28 * _ZIGZAG.real + 0.1j * _ZIGZAG.imag, _rays(5, 0.0, [0.14]))
+_SPIKER: Final = _lines([cmath.rect(0.02 * i, 2 * math.pi * i / 9) for i in range(20)])
 _PLAYER_SHOT: Final = _lines(*([cmath.rect(0.16, 0.785 * i), cmath.rect(0.16, 0.785 * i + 0.24)] for i in range(8)))
 _ENEMY_SHOT: Final = _lines(*([0.05 * d, 0.2 * d, 0.2 * d * cmath.rect(1.0, 0.9)] for d in (1, 1j, -1, -1j)))
 _SPECK: Final = _lines([-0.5, 0.5])
-_TIP: Final = _rays(4, 0.0, [0.09])
 _BURST: Final = _rays(12, 0.35, [1.0, 0.6])
+_FRAME: Final = _lines([-0.18 + 0.31j, 0.18 + 0.31j, 0.18 - 0.31j, -0.18 - 0.31j, -0.18 + 0.31j])
 _SPLASH: Final = _lines([cmath.rect(0.55 if i % 2 else 1.0, math.pi * i / 8) for i in range(17)])
 
 # Room left for the tube between the figures above and the picture's edge; the claw sticks out a little further.
 _LEFT, _RIGHT, _BOTTOM, _TOP = -0.88, 0.88, -0.82, 0.72
 _NEAR: Final = 5.0  # nothing nearer to the eye than this is drawn
+_OUTLINES: Final = levels.TUBE_POINTS[:, :16] + 1j * levels.TUBE_POINTS[:, 16:32]  # (shapes, corners)
 
 
 def _lens(shape: int) -> tuple[complex, complex, float]:
-    """A tube's vanishing point, where that is on the picture, and how large things appear.
-
-    The eye's distance and height are the machine's, hence its perspective; the resting tube is fitted into the picture.
-    """
+    """A tube's vanishing point, its place on the picture, and a scale: the machine's perspective, fitted into ours."""
     eye = complex(0x80, levels.SHAPES[shape].camera_height)
     distance = levels.SHAPES[shape].eye_distance
-    corners = _outline(shape) - eye
+    corners = _OUTLINES[shape] - eye
     seen = np.concatenate([corners / (ram.RIM + distance), corners / (ram.FAR_END + distance)])
     low, high = seen.imag.min(), seen.imag.max()
     scale = min((_RIGHT - _LEFT) / np.ptp(seen.real), (_TOP - _BOTTOM) / (high - low))
     return eye, complex(0.0, (_TOP + _BOTTOM) / 2 - scale * (low + high) / 2), float(scale)
 
 
-def _outline(shape: int) -> Points:
-    points = levels.TUBE_POINTS[shape].astype(np.float64)
-    return points[:16] + 1j * points[16:32]
-
-
-_LENSES: Final = {levels.SHAPES[i].tube: _lens(i) for i in range(len(levels.SHAPES))}
-
-
-def _signed(byte: int) -> int:
-    return byte - 256 if byte >= 128 else byte
+_LENSES: Final = {shape.tube: _lens(i) for i, shape in enumerate(levels.SHAPES)}
 
 
 class _Scene:
@@ -165,18 +150,17 @@ class _Scene:
         self.memory = memory
         self.colours = _GROUPS[min(memory[ram.LEVEL_INDEX] // 16, 5)]
         self.tick = memory[ram.TICK]
-        self.is_open = memory[ram.OPEN] != 0
         self.corners = [complex(memory[ram.TUBE_X + i], memory[ram.TUBE_Y + i]) for i in range(ram.LANE_COUNT)]
-        self.lanes = range(ram.LANE_COUNT - self.is_open)
-        whole = 256 * _signed(memory[ram.CAMERA_HIGH]) + memory[ram.CAMERA_LOW]
+        self.lanes = range(ram.LANE_COUNT - (memory[ram.OPEN] != 0))
+        whole = int.from_bytes([memory[ram.CAMERA_HIGH], memory[ram.CAMERA_LOW]], "big", signed=True)
         self.camera = whole + memory[ram.CAMERA_FRACTION] / 256
         self._eye, self._centre, self._scale = _LENSES[memory[ram.TUBE] & 15]
         self._points: list[Points] = []
         self._depths: list[NDArray[np.float64]] = []
         self._ink: list[tuple[int, Colour, float]] = []
 
-    def lane(self, lane: int) -> tuple[complex, complex]:
-        """Middle of a lane and the way along it from its first corner to its second."""
+    def lane(self, lane: int) -> Place:
+        """Where a lane lies."""
         lane = min(lane & 15, self.lanes[-1])
         start, end = self.corners[lane], self.corners[(lane + 1) & 15]
         return (start + end) / 2, end - start
@@ -186,6 +170,12 @@ class _Scene:
         self._points.append(points)
         self._depths.append(np.zeros(len(points)) + depth)
         self._ink.append((len(points) // 2, colour, brightness))
+
+    def shape(self, place: Place, points: Points, depth: float, colour: Colour, brightness: float = 1.0) -> None:
+        """A shape in a lane, dimmer where it is small, for there its lines lie close and would turn white."""
+        middle, along = place
+        size = abs(along) * self._scale / max(_NEAR, depth - self.camera)
+        self.deep(middle + along * points, depth, colour, brightness * min(1.0, 0.18 + 4.5 * size))
 
     def down(self, at: complex, near: float, colour: Colour, brightness: float) -> None:
         """A line from some depth to the far end of the tube."""
@@ -213,7 +203,7 @@ class _Scene:
         ends = self._centre + (points - self._eye) * (self._scale / np.maximum(distance, _NEAR))
         counts, colours, lights = zip(*self._ink)
         # A tube far away is many lines on few pixels: dimmed, or it would be a white blot.
-        brightness = np.repeat(np.array(lights, np.float32), counts)[visible] * np.minimum(1.0, 320 / further[:, 0])
+        brightness = np.repeat(np.array(lights, np.float32), counts)[visible] * np.minimum(1.0, 260 / further[:, 0])
         tints = np.repeat(np.array(colours, np.uint8), counts, axis=0)[visible]
         segments, inside = _clip(ends)
         return Picture(segments[inside], tints[inside], brightness[inside].astype(np.float32))
@@ -226,10 +216,9 @@ def _clip(ends: Points) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     with np.errstate(divide="ignore", invalid="ignore"):
         low, high = (-1.0 - start) / way, (1.0 - start) / way
     still = way == 0
-    beyond = still & (np.abs(start) > 1)
     enter = np.where(still, 0.0, np.minimum(low, high)).max(axis=1).clip(0.0)
     leave = np.where(still, 1.0, np.maximum(low, high)).min(axis=1).clip(None, 1.0)
-    inside = (enter <= leave) & ~beyond.any(axis=1)
+    inside = (enter <= leave) & ~(still & (np.abs(start) > 1)).any(axis=1)
     cut = np.concatenate([start + enter[:, None] * way, start + leave[:, None] * way], axis=1)
     return cut.clip(-1.0, 1.0).astype(np.float32), inside
 
@@ -249,47 +238,38 @@ def _draw_tube(scene: _Scene) -> None:
     scene.deep(ring, ram.RIM, colour, light * 1.15)
     scene.deep(ring, ram.FAR_END, colour, light * 0.8)
     for lane in scene.lanes:
-        tip = memory[ram.SPIKE + lane]
-        if tip:
-            middle, along = scene.lane(lane)
-            scene.down(middle, tip, colours.spiker, 0.9)
-            scene.deep(middle + along * _TIP, tip, WHITE)
+        if tip := memory[ram.SPIKE + lane]:
+            scene.down(scene.lane(lane)[0], tip, colours.spiker, 0.9)
+            scene.shape(scene.lane(lane), 0.08 * _DIAMOND, tip, WHITE)
     for slot in range(ram.NYMPH_COUNT):
-        timer = memory[ram.NYMPH_TIMER + slot]
-        if timer:
-            middle, _ = scene.lane(memory[ram.NYMPH_LANE + slot])
-            scene.deep(middle + 4 * _SPECK, ram.FAR_END + 1.5 * timer, colours.flipper, 1.4)
+        if timer := memory[ram.NYMPH_TIMER + slot]:
+            speck = scene.lane(memory[ram.NYMPH_LANE + slot])[0] + 4 * _SPECK
+            scene.deep(speck, ram.FAR_END + 1.5 * timer, colours.flipper, 1.4)
 
 
 def _draw_player(scene: _Scene) -> None:
-    memory = scene.memory
+    """The claw, its shots and those of the enemies."""
+    memory, spin = scene.memory, cmath.rect(1.0, -0.5 * scene.tick)
     blown_up = memory[ram.PLAYER_EDGE] & ram.DYING and memory[ram.PLAYER_EDGE] != ram.GRABBED
     if memory[ram.PLAYER_DEPTH] < ram.FAR_END and not blown_up:
         depth = memory[ram.PLAYER_DEPTH] + memory[ram.PLAYER_DEPTH_FRACTION] / 256
-        middle, along = scene.lane(memory[ram.PLAYER_LANE])
-        scene.deep(middle + along * _CLAWS[memory[ram.PLAYER_POSITION] & 15], depth, scene.colours.player, 1.4)
-
-
-def _draw_shots(scene: _Scene) -> None:
-    memory, spin = scene.memory, cmath.rect(1.0, -0.5 * scene.tick)
+        place, claw = scene.lane(memory[ram.PLAYER_LANE]), _CLAWS[memory[ram.PLAYER_POSITION] & 15]
+        scene.shape(place, claw, depth, scene.colours.player, 1.4)
     for i in range(ram.PSHOT_COUNT + ram.ESHOT_COUNT):  # both kinds lie side by side in memory
-        depth: float = memory[ram.PSHOT_DEPTH + i]
+        depth = float(memory[ram.PSHOT_DEPTH + i])
         if not depth:
             continue
-        middle, along = scene.lane(memory[ram.PSHOT_LANE + i])
+        place = scene.lane(memory[ram.PSHOT_LANE + i])
         if i < ram.PSHOT_COUNT:
-            scene.deep(middle + along * _PLAYER_SHOT, depth, scene.colours.player, 1.2)
+            scene.shape(place, _PLAYER_SHOT, depth, scene.colours.player, 1.2)
         else:
             depth += memory[ram.ESHOT_FRACTION + i - ram.PSHOT_COUNT] / 256
-            scene.deep(middle + along * spin * _ENEMY_SHOT, depth, WHITE, 1.2)
-        scene.deep(middle + along * 0.06 * _SPECK, depth, WHITE if i < ram.PSHOT_COUNT else RED, 1.6)
+            scene.shape(place, spin * _ENEMY_SHOT, depth, WHITE, 1.2)
+        scene.shape(place, 0.06 * _SPECK, depth, WHITE if i < ram.PSHOT_COUNT else RED, 1.6)
 
 
-def _flipping(scene: _Scene, slot: int) -> tuple[complex, complex]:
-    """Middle and direction of an enemy that turns about a corner of the tube.
-
-    Lanes do not lie at exact sixteenths of a turn, so the byte only says how far the flip has come.
-    """
+def _flipping(scene: _Scene, slot: int) -> Place:
+    """Where to draw an enemy that turns about a corner of the tube, by how many of its steps are to go."""
     memory = scene.memory
     pivot = memory[ram.ENEMY_LANE + slot] & 15
     corner = scene.corners[pivot]
@@ -308,24 +288,22 @@ def _flipping(scene: _Scene, slot: int) -> tuple[complex, complex]:
 def _draw_fuseball(scene: _Scene, slot: int, depth: float) -> None:
     line, edge = scene.memory[ram.ENEMY_LANE + slot] & 15, scene.memory[ram.ENEMY_EDGE + slot]
     along = scene.lane(line)[1]
-    at = scene.corners[line] + (along * (edge & 7) / 8 if edge & 0x80 else 0)
-    for i, colour in enumerate((RED, YELLOW, GREEN, CYAN, PURPLE)):
+    place = scene.corners[line] + (along * (edge & 7) / 8 if edge & 0x80 else 0), along
+    for i, colour in enumerate(_RAINBOW[:5]):
         sway = cmath.rect(1, 0.5 * math.sin(1.9 * scene.tick + 2.1 * i + slot))
-        arm = cmath.rect(abs(along) * 0.42, 2 * math.pi * i / 5 + 0.11 * scene.tick)
-        scene.deep(at + arm * _lines([0, 0.35 * sway, 0.6 / sway, sway]), depth, colour, 1.3)
-    scene.deep(at + abs(along) * 0.08 * _SPECK, depth, WHITE, 1.6)
+        arm = cmath.rect(0.42, 2 * math.pi * i / 5 + 0.11 * scene.tick)
+        scene.shape(place, arm * _lines([0, 0.35 * sway, 0.6 / sway, sway]), depth, colour, 1.3)
+    scene.shape(place, 0.08 * _SPECK, depth, WHITE, 1.6)
 
 
-def _draw_pulsar(scene: _Scene, lane: int, middle: complex, along: complex, depth: float, flips: bool) -> None:
-    """Its zigzag grows with the pulse; while that kills, it is bright and so is its lane."""
-    phase = _signed(scene.memory[ram.PULSE_PHASE])
-    reach = 0.05j + 0.25j * min(1.0, max(0.0, (phase + 64) / 79))
-    zigzag = _lines([(i - 3) / 6 + reach * (0, 1, -1, 1, -1, 1, 0)[i] for i in range(7)])
+def _draw_pulsar(scene: _Scene, place: Place, depth: float, lit: Sequence[complex]) -> None:
+    """Its zigzag grows with the pulse; while that kills, it is bright and so are the `lit` corners of its lane."""
+    phase = (scene.memory[ram.PULSE_PHASE] ^ 0x80) - 0x80  # signed
+    reach = 0.05 + 0.25 * min(1.0, max(0.0, (phase + 64) / 79))
     colour = WHITE if phase >= 0 and scene.tick & 1 else scene.colours.pulsar
-    scene.deep(middle + along * zigzag, depth, colour, 2.2 if phase >= 0 else 1.1)
-    if phase >= 0 and not flips and depth < scene.memory[ram.PULSE_DEPTH]:
-        for corner in (lane, lane + 1):
-            scene.down(scene.corners[corner & 15], ram.RIM, scene.colours.pulsar, 1.2)
+    scene.shape(place, _ZIGZAG.real + 1j * reach * _ZIGZAG.imag, depth, colour, 2.2 if phase >= 0 else 1.2)
+    for corner in lit if phase >= 0 and depth < scene.memory[ram.PULSE_DEPTH] else ():
+        scene.down(corner, ram.RIM, scene.colours.pulsar, 1.2)
 
 
 def _draw_enemies(scene: _Scene) -> None:
@@ -339,18 +317,18 @@ def _draw_enemies(scene: _Scene) -> None:
             _draw_fuseball(scene, slot, depth)
             continue
         flips = memory[ram.ENEMY_TYPE + slot] & ram.BETWEEN_LANES != 0
-        middle, along = _flipping(scene, slot) if flips else scene.lane(lane)
+        place = _flipping(scene, slot) if flips else scene.lane(lane)
         if kind == ram.PULSAR:
-            _draw_pulsar(scene, lane, middle, along, depth, flips)
+            lit = () if flips else (scene.corners[lane & 15], scene.corners[(lane + 1) & 15])
+            _draw_pulsar(scene, place, depth, lit)
         elif kind == ram.TANKER:
             cargo = memory[ram.ENEMY_INFO + slot] & ram.CARGO_BITS
-            mark = (WHITE, colours.flipper, colours.pulsar, YELLOW)[cargo]
-            scene.deep(middle + along * _TANKER, depth, colours.tanker)
-            scene.deep(middle + along * _CARGO[cargo], depth, mark, 1.3)
+            scene.shape(place, _TANKER, depth, colours.tanker)
+            scene.shape(place, _CARGO[cargo], depth, (WHITE, colours.flipper, colours.pulsar, YELLOW)[cargo], 1.3)
         elif kind == ram.SPIKER:
-            scene.deep(middle + along * cmath.rect(1.0, 0.7 * scene.tick) * _SPIKER, depth, colours.spiker, 1.1)
+            scene.shape(place, cmath.rect(1.0, 0.7 * scene.tick) * _SPIKER, depth, colours.spiker, 1.2)
         else:
-            scene.deep(middle + along * _FLIPPER, depth, colours.flipper, 1.2)
+            scene.shape(place, _FLIPPER, depth, colours.flipper, 1.2)
 
 
 def _draw_blasts(scene: _Scene) -> None:
@@ -359,27 +337,27 @@ def _draw_blasts(scene: _Scene) -> None:
         depth, kind, phase = (memory[base + slot] for base in (ram.BLAST_DEPTH, ram.BLAST_TYPE, ram.BLAST_PHASE))
         if not depth:
             continue
-        middle, along = scene.lane(memory[ram.BLAST_LANE + slot])
+        place = scene.lane(memory[ram.BLAST_LANE + slot])
         if kind == 1:
             share = min(phase, 21) / 21
             for i, colour in enumerate((WHITE, YELLOW, RED)):
-                shape = cmath.rect(1.5 * max(0.0, share - 0.12 * i), 0.25 * i) * _SPLASH
-                scene.deep(middle + along * shape, depth, colour, 1.7 - share)
-            scene.deep(middle + along * 0.9 * _BURST, depth, WHITE if scene.tick & 1 else YELLOW, 1.2)
+                splash = cmath.rect(1.5 * max(0.0, share - 0.12 * i), 0.25 * i) * _SPLASH
+                scene.shape(place, splash, depth, colour, 1.7 - share)
+            scene.shape(place, 0.9 * _BURST, depth, WHITE if scene.tick & 1 else YELLOW, 1.2)
         elif 2 <= kind <= 4:
             points, colour = (("250", GREEN), ("500", YELLOW), ("750", RED))[kind - 2]
-            scene.deep(middle + abs(along) * (0.3 + min(phase, 32) / 80) * _text(points), depth, colour, 1.4)
+            upright = place[0], complex(abs(place[1]), 0.0)
+            scene.shape(upright, (0.3 + min(phase, 32) / 80) * _text(points), depth, colour, 1.4)
         else:
             share = min(phase, 16) / 16
-            shape = cmath.rect(0.25 + 0.4 * share, float(slot)) * _BURST
-            scene.deep(middle + along * shape, depth, scene.colours.flipper if kind == 5 else WHITE, 1.7 - share)
+            burst = cmath.rect(0.25 + 0.4 * share, float(slot)) * _BURST
+            scene.shape(place, burst, depth, scene.colours.flipper if kind == 5 else WHITE, 1.7 - share)
 
 
 def _best(memory: bytes, place: int) -> tuple[str, str]:
     """Initials and score of a place of the high-score table, 1 to 8."""
     at = 3 * (ram.BEST_SCORE_COUNT - place)
-    codes = memory[ram.INITIALS + at : ram.INITIALS + at + 3]
-    letters = "".join(chr(65 + code) if code < 26 else " " for code in codes)
+    letters = "".join(chr(65 + c) if c < 26 else " " for c in memory[ram.INITIALS + at : ram.INITIALS + at + 3])
     return letters, str(int(ram.bcd_score(np.frombuffer(memory, np.uint8), ram.BEST_SCORES + at)))
 
 
@@ -387,32 +365,29 @@ def _draw_figures(scene: _Scene, playing: bool) -> None:
     """Score on the left, the best score in the middle; in a game also lives and level."""
     memory, colours = scene.memory, scene.colours
     shown = ram.bcd_score(np.frombuffer(memory, np.uint8), ram.SCORE_LOW)
-    words = [memory[at : at + 8] for at in (ram.SCORE, ram.START_BONUS)]
-    total = sum(int.from_bytes(word, "little") for word in words)
+    total = sum(int.from_bytes(memory[at : at + 8], "little") for at in (ram.SCORE, ram.START_BONUS))
     # The machine has six digits; the margin, where there is one, knows what came before they wrapped.
     score = total if total % 1_000_000 == shown and total < 10**9 else shown
     scene.text(str(score), -0.95 + 0.92j, 0.085, colours.spiker, 0.0)
     scene.text(f"BEST {_best(memory, 1)[1]}", 0.93j, 0.045, colours.spiker)
-    if not playing:
-        return
-    for i in range(min(6, memory[ram.LIVES] - 1)):
-        scene.flat(-0.91 + 0.11 * i + 0.8j + 0.08 * _CLAWS[8], colours.player)
-    scene.text(f"LEVEL {memory[ram.LEVEL_INDEX] + 1}", 0.95 + 0.93j, 0.06, colours.tube, 1.0)
+    if playing:
+        for i in range(min(6, memory[ram.LIVES] - 1)):
+            scene.flat(-0.91 + 0.11 * i + 0.8j + 0.08 * _CLAWS[8], colours.player)
+        scene.text(f"LEVEL {memory[ram.LEVEL_INDEX] + 1}", 0.95 + 0.93j, 0.06, colours.tube, 1.0)
 
 
 def _draw_field(scene: _Scene) -> None:
     """Tube, player and enemies, with what is to be said about them."""
     memory, state = scene.memory, scene.memory[ram.GAME_STATE]
-    for draw in (_draw_tube, _draw_enemies, _draw_shots, _draw_player, _draw_blasts):
+    for draw in (_draw_tube, _draw_enemies, _draw_player, _draw_blasts):
         draw(scene)
     for i in range(60 if state in (ram.ZOOM, ram.ZOOM_IN) else 0):  # stars rush past between two levels
         at = complex(0x80, 0x80) + cmath.rect(60 + 9 * (i * 7 % 31), 2.4 * i)
         depth = scene.camera + (61.0 * i - scene.camera) % 480.0
         scene.deep(np.full(2, at), (depth, depth + 6.0), WHITE, 0.6)
     attract = not memory[ram.GAME_MODE] & ram.REAL_GAME
-    last_death = state == ram.PLAYING and memory[ram.PLAYER_EDGE] & ram.DYING and memory[ram.LIVES] <= 1
-    receding = last_death and scene.camera < memory[ram.CAMERA_REST] - 256
-    if attract or receding or state in (ram.GAME_OVER, ram.HIGH_SCORE_CHECK):
+    lost = memory[ram.PLAYER_EDGE] & ram.DYING and memory[ram.LIVES] <= 1 and not memory[ram.EXPLOSIONS]
+    if attract or lost or state in (ram.GAME_OVER, ram.HIGH_SCORE_CHECK):
         scene.text("GAME OVER", 0.08j, 0.14, WHITE)
     if attract and scene.tick & 16:
         scene.text("PRESS START", -0.16j, 0.1, YELLOW)
@@ -432,16 +407,14 @@ def _draw_choices(scene: _Scene) -> None:
         level = int(levels.START_LEVELS[i])
         shape, colour = (level - 1) % 16, _GROUPS[min((level - 1) // 16, 5)].tube
         x = 0.38 * (i - first - 2)
-        ring = (_outline(shape) - complex(0x80, 0x80)) * (0.13 / 0x70)
+        ring = (_OUTLINES[shape] - complex(0x80, 0x80)) * (0.13 / 0x70)
         scene.text(str(level), x + 0.14j, 0.08, colour)
         scene.flat(x - 0.08j + _lines([*ring, *ring[: not levels.TUBE_OPEN[shape]]]), colour)
         scene.text(str(levels.START_BONUSES[i]), x - 0.3j, 0.045, RED)
         if i == cursor:
-            frame = _lines([-0.18 + 0.24j, 0.18 + 0.24j, 0.18 - 0.38j, -0.18 - 0.38j, -0.18 + 0.24j])
-            scene.flat(x + frame, YELLOW, 1.5)
-    for more, side in ((first > 0, -1), (first + 5 <= last, 1)):
-        if more:
-            scene.flat(side * (0.96 + 0.05 * _lines([-0.5 + 0.8j, 0.2, -0.5 - 0.8j])) - 0.08j, YELLOW, 1.3)
+            scene.flat(x - 0.07j + _FRAME, YELLOW, 1.5)
+    for side in [-1] * (first > 0) + [1] * (first + 5 <= last):
+        scene.flat(side * (0.96 + 0.05 * _lines([-0.5 + 0.8j, 0.2, -0.5 - 0.8j])) - 0.08j, YELLOW, 1.3)
     scene.text("BONUS FOR THE FIRST LEVEL", -0.52j, 0.05, RED)
     scene.text("TURN TO MOVE - FIRE TO START", -0.68j, 0.055, CYAN)
 
@@ -457,45 +430,34 @@ def _draw_table(scene: _Scene) -> None:
         if mine and scene.tick & 4:
             at = 3 - max(1, min(3, memory[ram.LETTERS_LEFT]))
             letters = f"{letters[:at]}-{letters[at + 1 :]}"
-        y = 0.58 - 0.135 * place
         colour = YELLOW if mine else GREEN if place > 1 else CYAN
-        scene.text(str(place), complex(-0.5, y), 0.08, colour)
-        scene.text(letters, complex(-0.15, y), 0.08, colour)
-        scene.text(points, complex(0.6, y), 0.08, colour, 1.0)
+        for text, x, align in ((str(place), -0.5, 0.5), (letters, -0.15, 0.5), (points, 0.6, 1.0)):
+            scene.text(text, complex(x, 0.58 - 0.135 * place), 0.08, colour, align)
     scene.text("TURN TO CHOOSE - FIRE TO ENTER" if entering else "PRESS START", -0.72j, 0.055, WHITE)
 
 
 def _draw_sparks(scene: _Scene) -> None:
     """The fireworks after a high score: three axes a spark, of which two are seen and the third is its distance."""
-    x, y, z = (ram.PARTICLES + 2 * axis * ram.PARTICLE_STRIDE for axis in range(3))
     for i in range(ram.PARTICLE_COUNT):
-        if scene.memory[x + i]:
-            at = complex(scene.memory[x + i] - 0x80, scene.memory[y + i] - 0x80) / 112
-            size = 0.03 + 0.12 * (0xFF - scene.memory[z + i]) / 0xFF
-            colour = (WHITE, YELLOW, RED, GREEN, CYAN, PURPLE)[i % 6]
-            scene.flat(at + cmath.rect(size, i + 0.3 * scene.tick) * _BURST, colour)
+        x, y, z = (scene.memory[ram.PARTICLES + i + 2 * axis * ram.PARTICLE_STRIDE] for axis in range(3))
+        if x:
+            shape = cmath.rect(0.15 - 0.12 * z / 0xFF, i + 0.3 * scene.tick) * _BURST
+            scene.flat(complex(x - 0x80, y - 0x80) / 0x70 + shape, _RAINBOW[i % 6])
     scene.text("HIGH SCORE", 0.0j, 0.13, WHITE)
 
 
 def _draw_title(scene: _Scene) -> None:
     """The name, coming nearer in six colours."""
-    size, y = 0.065 * 1.27 ** ((scene.tick & 7) / 8), 0.62
     for i in range(6):
-        colour = (PURPLE, BLUE, CYAN, GREEN, YELLOW, RED)[(i - (scene.tick >> 3)) % 6]
-        scene.text("TEMPEST", complex(0.0, y), size, colour)
-        size *= 1.27
-        y -= 0.78 * size
+        size = 0.065 * 1.27 ** (i + (scene.tick & 7) / 8)
+        scene.text("TEMPEST", complex(0.0, 0.93 - 4.2 * size), size, _RAINBOW[(i - (scene.tick >> 3)) % 6])
     scene.text("PRESS START", -0.55j, 0.09, WHITE)
 
 
 _SCREENS: Final = {
-    ram.LEVEL_SELECT: _draw_choices,
-    ram.HIGH_SCORE_TABLE: _draw_table,
-    ram.ENTER_INITIALS: _draw_table,
-    ram.HIGH_SCORE_BOOM: _draw_sparks,
-    ram.LOGO: _draw_title,
-    ram.NEW_GAME: _draw_title,
-}
+    ram.LEVEL_SELECT: _draw_choices, ram.HIGH_SCORE_TABLE: _draw_table, ram.ENTER_INITIALS: _draw_table,
+    ram.HIGH_SCORE_BOOM: _draw_sparks, ram.LOGO: _draw_title, ram.NEW_GAME: _draw_title,
+}  # fmt: skip
 # A delay keeps up the screen that was there, and where it leads says which.
 _BEFORE: Final = {ram.LOGO: ram.HIGH_SCORE_TABLE, ram.NEW_GAME: ram.LOGO, ram.HIGH_SCORE_TABLE: ram.LOGO}
 
@@ -524,10 +486,9 @@ def _ends(along, length, slope):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _expose(pixels, segments, colours, brightness, core, glow):  # type: ignore[no-untyped-def]
-    """Draw lines with a sharp core (radius in pixels) within a wide, weak glow; light adds up."""
+def _expose(pixels, light, segments, colours, brightness, core, glow):  # type: ignore[no-untyped-def]
+    """Draw lines with a sharp core (radius in pixels) within a wide, weak glow; `light`, all 0, adds it up."""
     height, width = pixels.shape[0], pixels.shape[1]
-    light = np.zeros((height, width, 3), np.float32)
     per_glow, per_core = 1 / (glow * glow), 1 / (core * core)
     half, middle_x, middle_y = min(width, height) / 2, (width - 1) / 2, (height - 1) / 2
     for s in range(len(segments)):
@@ -537,9 +498,10 @@ def _expose(pixels, segments, colours, brightness, core, glow):  # type: ignore[
         if length < 1.5:  # a point: a line too short to show would vanish
             x0, way_x, way_y, length = x0 - 0.75, 1.5, 0.0, 1.5
         tx, ty = way_x / length, way_y / length
+        reach = glow * (abs(tx) + abs(ty))  # how far up and down the glow goes around the ends of a slanting line
+        top, bottom = math.ceil(y0 + min(0.0, way_y) - reach), math.floor(y0 + max(0.0, way_y) + reach)
         red, green, blue = brightness[s] * colours[s, 0], brightness[s] * colours[s, 1], brightness[s] * colours[s, 2]
-        y1 = y0 + way_y
-        for y in range(max(0, math.ceil(min(y0, y1) - glow)), min(height - 1, math.floor(max(y0, y1) + glow)) + 1):
+        for y in range(max(0, top), min(height - 1, bottom) + 1):
             # Along a row both the distance beside the line and the way along it are linear in x: hence its two ends.
             dy = y - y0
             low, high = -x0, width - 1 - x0
@@ -562,45 +524,45 @@ def _expose(pixels, segments, colours, brightness, core, glow):  # type: ignore[
                 light[y, x, 2] += value * blue
     for y in range(height):
         for x in range(width):
-            red, green, blue = light[y, x, 0], light[y, x, 1], light[y, x, 2]
+            most = max(light[y, x, 0], light[y, x, 1], light[y, x, 2])
             # Where there is too much of a colour it turns white, as phosphor does.
-            spill = max(np.float32(0), max(red, green, blue) - np.float32(255)) * np.float32(0.35)
-            pixels[y, x, 0] = np.uint8(min(np.float32(255), red + spill))
-            pixels[y, x, 1] = np.uint8(min(np.float32(255), green + spill))
-            pixels[y, x, 2] = np.uint8(min(np.float32(255), blue + spill))
+            spill = max(np.float32(0), most - np.float32(255)) * np.float32(0.35)
+            for c in range(3):
+                pixels[y, x, c] = np.uint8(min(np.float32(255), light[y, x, c] + spill))
+
+
+def rasterise(picture: Picture, pixels: NDArray[np.uint8]) -> None:
+    """Draw into `pixels` (height, width, 3), over whatever they held; the square lies in the middle of other shapes."""
+    unit = min(pixels.shape[:2]) / 480
+    core, glow = max(1.3, 1.7 * unit), max(3.5, 8.0 * unit)
+    light = np.zeros(pixels.shape, np.float32)
+    _expose(pixels, light, picture.segments, picture.colours, picture.brightness, core, glow)
 
 
 def render(row: NDArray[np.uint8], width: int = 480, height: int = 480) -> NDArray[np.uint8]:
-    """The picture as pixels (height, width, 3); the square lies in the middle of other shapes."""
+    """The game as pixels (height, width, 3)."""
     if not (16 <= width <= 8192 and 16 <= height <= 8192):
         raise ProtegeError(f"width and height must be 16 to 8192 pixels; got {width} x {height}")
-    picture = vectors(row)
-    unit = min(width, height) / 480
     pixels = np.empty((height, width, 3), np.uint8)
-    core, glow = max(1.3, 1.7 * unit), max(3.5, 9.0 * unit)
-    _expose(pixels, picture.segments, picture.colours, picture.brightness, core, glow)
+    rasterise(vectors(row), pixels)
     return pixels
 
 
 def write_recording(pictures: Iterable[NDArray[np.uint8]], path: str | Path, frames_per_second: float) -> None:
     """Write pictures (height, width, 3) of one size as a GIF, MP4 or WebM file, by the ending of `path`."""
-    path = Path(path)
-    ending = path.suffix.lower()
+    path, ending = Path(path), Path(path).suffix.lower()
     if ending not in (".gif", ".mp4", ".webm"):
         raise ProtegeError(f"a recording's file name must end in .gif, .mp4 or .webm; got {path.name!r}")
     if not (math.isfinite(frames_per_second) and 0 < frames_per_second <= 240):
         raise ProtegeError(f"frames per second must be above 0 and at most 240; got {frames_per_second}")
     if not path.parent.is_dir():
         raise ProtegeError(f"cannot write {path}: there is no folder {path.parent}")
-    rest = iter(pictures)
-    first = next(rest, None)
-    if first is None:
+    frames = iter(pictures)
+    if (first := next(frames, None)) is None:
         raise ProtegeError(f"cannot write {path.name}: no pictures were given")
+    write = _write_gif if ending == ".gif" else _write_video
     try:
-        if ending == ".gif":
-            _write_gif(chain([first], rest), path, frames_per_second)
-        else:
-            _write_video(chain([first], rest), path, frames_per_second)
+        write(chain([first], frames), path, frames_per_second)
     except ImportError as missing:
         raise ProtegeError(f"writing {ending} files needs {missing.name}: pip install 'protege[viewer]'") from missing
 
@@ -609,26 +571,12 @@ def _write_gif(pictures: Iterable[NDArray[np.uint8]], path: Path, frames_per_sec
     """One palette for the whole file and only what changes from picture to picture: small, and nothing flickers."""
     from PIL import Image
 
-    coded = []  # 5 bits a channel: a third less memory, and the faintest glow becomes background
-    seen = np.zeros(1 << 15, np.int64)
-    for picture in pictures:
-        red, green, blue = np.moveaxis((picture >> 3).astype(np.uint16), 2, 0)
-        coded.append(red << 10 | green << 5 | blue)
-        seen += np.bincount(coded[-1].ravel(), minlength=len(seen))
-    used = np.flatnonzero(seen)
-    colours = np.stack([(used >> shift & 31) * 255 // 31 for shift in (10, 5, 0)], axis=1)
-    # Weighed by the root of how often they occur, so that small bright things get colours of their own.
-    weights = np.ceil(np.sqrt(seen[used] / seen.max()) * 2000).astype(np.int64)
-    sample = Image.fromarray(np.repeat(colours.astype(np.uint8), weights, axis=0)[None])
-    chosen = sample.quantize(254, kmeans=1, dither=Image.Dither.NONE).getpalette() or []
-    palette = np.array([0, 0, 0, *chosen[: 3 * 254]]).reshape(-1, 3)
-    index = np.zeros(1 << 15, np.uint8)
-    for code, colour in zip(used, colours):
-        index[code] = np.square(palette - colour).sum(axis=1).argmin()
-    table = bytes(palette.astype(np.uint8).ravel()).ljust(768, b"\0")
-    images = [Image.fromarray(index[codes]) for codes in coded]
-    for image in images:
-        image.putpalette(table)
+    # Five bits a channel: the faintest glow becomes background, and more of a picture equals the one before.
+    frames = [np.ascontiguousarray(picture & 0xF8) for picture in pictures]
+    sample = np.concatenate([frame[::4, ::2] for frame in frames[:: len(frames) // 256 + 1]])
+    shared = Image.fromarray(sample).quantize(255, dither=Image.Dither.NONE)
+    images = [Image.fromarray(frame).quantize(palette=shared, dither=Image.Dither.NONE) for frame in frames]
+    table = bytes(shared.getpalette() or []).ljust(768, b"\0")
     # The format counts hundredths; browsers slow down whatever is shorter than two of them.
     ends = np.round(np.arange(len(images) + 1) * 100 / frames_per_second).astype(np.int64)
     durations = (10 * np.maximum(2, np.diff(ends))).tolist()

@@ -234,37 +234,62 @@ def scatter_nymphs(row: Row) -> None:
 @kernel
 def lane_bit(lane: int) -> int:
     """Lane i and lane 15 - i share a bit of the busy mask."""
-    return 0x80 >> lane if lane < 8 else 1 << (lane - 8)
+    return 1 << (lane ^ 7 if lane < 8 else lane & 7)
 
 
 @kernel
 def move_nymphs(row: Row) -> None:
-    """Count the waiting enemies down, turn them around the far end, and convert those whose time is up."""
+    """Count the waiting enemies down, turn them around the far end, and convert those whose time is up.
+
+    Eight at a time, unless one of them gets to the end of its wait or of its turning.
+    """
     in_play = (get(row, ram.ENEMIES_IN_TUBE) + get(row, ram.ENEMIES_ON_RIM)) & 0xFF
     blocked = in_play > 6 or row[ram.ZAP_TIMER] != 0
-    turning = row[ram.TICK] & 1 == 0
+    if not blocked:
+        for group in range(0, ram.NYMPH_COUNT, 8):
+            timers = ram.get_word(row, ram.NYMPH_TIMER + group)
+            if ram.equal_bytes(timers, np.uint64(1)) | ram.equal_bytes(timers, np.uint64(0x40)) != 0:
+                move_nymphs_singly(row)
+                return
+    count = np.uint64(0 if blocked else 1)
+    turn = np.uint64(1 - (row[ram.TICK] & 1))
+    for group in range(0, ram.NYMPH_COUNT, 8):
+        timers = ram.get_word(row, ram.NYMPH_TIMER + group)
+        if timers == 0:
+            continue
+        timers -= (ram.filled_bytes(timers) >> np.uint64(7)) * count
+        ram.put_word(row, ram.NYMPH_TIMER + group, timers)
+        turning = ((timers >> np.uint64(7)) | (timers >> np.uint64(6))) & ram.EVERY_BYTE  # $40 and above
+        lanes = ram.get_word(row, ram.NYMPH_LANE + group) + turning * turn
+        ram.put_word(row, ram.NYMPH_LANE + group, lanes & np.uint64(0x0F0F0F0F0F0F0F0F))
+
+
+@kernel
+def move_nymphs_singly(row: Row) -> None:
+    """The same in the machine's order, when something may happen. `busy` holds the lanes of those near the end."""
+    blocked = False
+    turn = 1 - (row[ram.TICK] & 1)
     busy = 0
     for x in range(ram.NYMPH_COUNT - 1, -1, -1):
         timer = get(row, ram.NYMPH_TIMER + x)
         if timer == 0:
             continue
+        lane = get(row, ram.NYMPH_LANE + x)
         if not blocked:
             timer -= 1
             if timer == 0:
-                if convert_nymph(row, get(row, ram.NYMPH_LANE + x)):
+                if convert_nymph(row, lane):
                     row[ram.NYMPHS_LEFT] -= 1
                 else:
                     timer = 1
                     blocked = True
-            elif timer == 0x3F and busy & lane_bit(get(row, ram.NYMPH_LANE + x)) != 0:
+            elif timer == 0x3F and busy & lane_bit(lane) != 0:
                 timer = 0x40
             row[ram.NYMPH_TIMER + x] = timer
         if timer >= 0x40:
-            if turning:
-                row[ram.NYMPH_LANE + x] = (row[ram.NYMPH_LANE + x] + 1) & 15
+            row[ram.NYMPH_LANE + x] = (lane + turn) & 15
         elif timer >= 0x20:
-            busy |= lane_bit(get(row, ram.NYMPH_LANE + x))
-    row[ram.LANE_BUSY_PREVIOUS] = busy
+            busy |= lane_bit(lane)
 
 
 # --- vertical motion -----------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from protege import ProtegeError
 from protege.evaluate import EVALUATION, TRAINING, seed_of
 from protege.kernels import announce_compilation, kernel
 from protege.tempest import levels, ram, sim
-from protege.tempest.observe import VALUES, observe
+from protege.tempest.observe import VALUES, observe, observe_level
 from protege.tempest.ram import Row, Rows, get
 from protege.tempest.teacher import ACTIONS, RULE_SETS, advise, quantised, spinner_to
 
@@ -116,8 +116,10 @@ def _reward_of(objective: float, subjective: float) -> float:
 
 
 @kernel
-def _look(row: Row, g: int, rules: int, observation, score, level, lives, frame, advice, advice_full, chance) -> None:  # type: ignore[no-untyped-def]
+def _look(row: Row, g: int, rules: int, new_level: bool, observation, score, level, lives, frame, advice, advice_full, chance) -> None:  # type: ignore[no-untyped-def]
     """The coming frame of one game, into row g of the arrays."""
+    if new_level:
+        observe_level(row, observation[g])
     observe(row, observation[g])
     score[g] = np.int64(ram.get_word(row, ram.SCORE))
     level[g] = get(row, ram.LEVEL_INDEX) + 1
@@ -151,16 +153,18 @@ def _advance(  # type: ignore[no-untyped-def]
         shaping = 0.0 if lost else subjective_reward(row)
         objective[g], subjective[g], reward[g] = points, shaping, _reward_of(points, shaping)
         terminated[g] = lost
-        sim.skip_to_control(row)
+        goes_on = ram.in_control(row)
+        if not goes_on:
+            sim.skip_to_control(row)
         over[g] = sim.is_over(row)
-        _look(row, g, rules, observation, score, level, lives, frame, advice, advice_full, chance)
+        _look(row, g, rules, not goes_on, observation, score, level, lives, frame, advice, advice_full, chance)
 
 
 @kernel
 def _look_at(rows, which, rules, observation, score, level, lives, frame, advice, advice_full, chance):  # type: ignore[no-untyped-def]
     for i in range(len(which)):
         g = which[i]
-        _look(rows[g], g, rules, observation, score, level, lives, frame, advice, advice_full, chance)
+        _look(rows[g], g, rules, True, observation, score, level, lives, frame, advice, advice_full, chance)
 
 
 def to_commands(actions: npt.ArrayLike, games: int) -> Commands:

@@ -14,6 +14,9 @@ from protege.kernels import kernel
 from protege.tempest import ram
 from protege.tempest.ram import Row, get
 
+Values = npt.NDArray[np.float32]  # (195,)
+LaneScale = tuple[int, int, int]
+
 VALUES: Final = 195
 
 # Named slices of the vector.
@@ -143,46 +146,55 @@ def is_flipping(row: Row, slot: int) -> bool:
 
 
 @kernel
-def _observe_enemy(row: Row, slot: int, moving: bool, is_open: bool, out: npt.NDArray[np.float32]) -> None:
-    """Everything about one enemy slot."""
+def observe_level(row: Row, out: Values) -> None:
+    """The values that stay the same from one frame to the next while the level and the life go on."""
+    level = get(row, ram.LEVEL_INDEX)
+    out[4] = _OF_98[row[ram.P1_LEVEL]]
+    out[28] = _OF_98[level]
+    out[29] = _OF_1[1 if row[ram.OPEN] != 0 else 0]
+    out[30] = _OF_15[level & 15]
+    for lane in range(ram.LANE_COUNT):
+        out[47 + lane] = _OF_15[row[ram.TUBE_ANGLE + lane]]
+    out[76] = _OF_40[row[ram.PULSAR_WAIT]]
+    out[79] = _OF_135[row[ram.FLIPPER_SCRIPT]]
+    out[80] = _OF_255[row[ram.FUSE_THRESHOLD]]
+    for kind in range(ram.TYPE_KINDS):
+        word = get(row, ram.SPEED_HIGH + kind) << 8 | get(row, ram.SPEED_LOW + kind)
+        if word >= 0x8000:
+            word -= 0x10000
+        out[81 + kind] = np.float32(max(-2560, min(2560, word)) / 2560.0)
+
+
+@kernel
+def _observe_enemy(row: Row, slot: int, moving: bool, lane_of: LaneScale, out: Values) -> None:
+    """Everything about one occupied enemy slot."""
     depth = get(row, ram.ENEMY_DEPTH + slot)
-    base = 86 + 6 * slot
-    if depth == 0:
-        for i in range(6):
-            out[base + i] = _ZERO
-        out[128 + slot] = _ABSENT
-        out[135 + slot] = _ZERO
-        out[142 + slot] = _ABSENT
-        out[157 + slot] = _ZERO
-        out[164 + slot] = _ABSENT
-        out[171 + slot] = _ABSENT
-        out[181 + slot] = _ZERO
-        out[188 + slot] = _ZERO
-        return
     type_byte, info = get(row, ram.ENEMY_TYPE + slot), get(row, ram.ENEMY_INFO + slot)
-    kind = type_byte & ram.TYPE_BITS
     lane = get(row, ram.ENEMY_LANE + slot) & 15
+    before, lane_before = get(row, ram.PREVIOUS_DEPTH + slot), get(row, ram.PREVIOUS_LANE + slot) & 15
+    kind_before = get(row, ram.PREVIOUS_TYPE + slot) & ram.TYPE_BITS
+    kind = type_byte & ram.TYPE_BITS
+    base = 86 + 6 * slot
+    index = _lane_index(lane_of, lane)
+    place, deep = _LANES[index], _OF_255[depth]
+    if type_byte & ram.BETWEEN_LANES != 0 and kind != ram.FUSEBALL:
+        place = np.float32(max(-15.0, min(15.0, flipping_lane(row, slot, index - 15))) / 15.0)
     out[base] = _OF_7[kind]
-    out[base + 1] = _OF_1[type_byte >> 6 & 1]
-    out[base + 2] = _OF_1[type_byte >> 7]
-    out[base + 3] = _OF_1[info >> 7]
-    out[base + 4] = _OF_1[info >> 6 & 1]
+    out[base + 1] = np.float32(type_byte >> 6 & 1)
+    out[base + 2] = np.float32(type_byte >> 7)
+    out[base + 3] = np.float32(info >> 7)
+    out[base + 4] = np.float32(info >> 6 & 1)
     out[base + 5] = _OF_3[info & ram.CARGO_BITS]
-    relative = relative_lane(row, lane)
-    place = _LANES[relative + 15]
-    if is_flipping(row, slot):
-        place = np.float32(max(-15.0, min(15.0, flipping_lane(row, slot, relative))) / 15.0)
     out[128 + slot] = place
-    out[135 + slot] = _OF_255[depth]
+    out[135 + slot] = deep
     out[142 + slot] = place if depth == ram.RIM else _ABSENT
     pulsar = kind == ram.PULSAR
-    out[157 + slot] = _OF_255[depth] if pulsar else _ZERO
+    out[157 + slot] = deep if pulsar else _ZERO
     out[164 + slot] = place if pulsar else _ABSENT
     out[171 + slot] = place if depth <= ram.RIM and kind <= ram.PULSAR else _ABSENT
-    before = get(row, ram.PREVIOUS_DEPTH + slot)
-    if moving and before != 0 and get(row, ram.PREVIOUS_TYPE + slot) & ram.TYPE_BITS == kind:
-        change = lane - (get(row, ram.PREVIOUS_LANE + slot) & 15)
-        if not is_open:
+    if moving and before != 0 and kind_before == kind:
+        change = lane - lane_before
+        if lane_of[1] == 15:  # closed
             if change > 8:
                 change -= 16
             elif change < -8:
@@ -195,34 +207,43 @@ def _observe_enemy(row: Row, slot: int, moving: bool, is_open: bool, out: npt.ND
 
 
 @kernel
-def _danger(row: Row, lane: int) -> int:
-    """The nearest spike tip, enemy or enemy shot in a lane; 255 when it is empty."""
-    least = get(row, ram.SPIKE + lane)
-    if least == 0:
-        least = 255
-    for slot in range(ram.ENEMY_COUNT):
-        depth = get(row, ram.ENEMY_DEPTH + slot)
-        if 0 < depth < least and get(row, ram.ENEMY_LANE + slot) & 15 == lane:
-            least = depth
-    for s in range(ram.ESHOT_COUNT):
-        depth = get(row, ram.ESHOT_DEPTH + s)
-        if 0 < depth < least and get(row, ram.ESHOT_LANE + s) & 15 == lane:
-            least = depth
-    return least
+def _observe_no_enemy(slot: int, out: Values) -> None:
+    """An empty enemy slot."""
+    for i in range(86 + 6 * slot, 92 + 6 * slot):
+        out[i] = _ZERO
+    for i in (135, 157, 181, 188):
+        out[i + slot] = _ZERO
+    for i in (128, 142, 164, 171):
+        out[i + slot] = _ABSENT
 
 
 @kernel
-def observe(row: Row, out: npt.NDArray[np.float32]) -> None:
-    """Write the 195 values of one game into `out`."""
+def _lane_scale(row: Row) -> LaneScale:
+    """What turns a lane into an index of _LANES: ((lane + shift) & mask) + base, without asking for the tube each time."""
+    lane = get(row, ram.PLAYER_LANE) & 15
+    if row[ram.OPEN] == 0:
+        return 7 - lane, 15, 8
+    return 15 - lane, 31, 0
+
+
+@kernel
+def _lane_index(lane_of: LaneScale, lane: int) -> int:
+    shift, mask, base = lane_of
+    return ((lane & 15) + shift & mask) + base
+
+
+@kernel
+def observe(row: Row, out: Values) -> None:
+    """Write those of the 195 values that can change from frame to frame; `observe_level` writes the others."""
     is_open = row[ram.OPEN] != 0
-    level = get(row, ram.LEVEL_INDEX)
+    lane = get(row, ram.PLAYER_LANE) & 15
+    lane_of = _lane_scale(row)
     out[0] = _OF_36[row[ram.GAME_STATE]]
     out[1] = _OF_255[row[ram.GAME_MODE]]
     out[2] = _OF_255[row[ram.COUNTDOWN]]
     out[3] = _OF_6[row[ram.LIVES]]
-    out[4] = _OF_98[row[ram.P1_LEVEL]]
     out[5] = _OF_15[row[ram.PLAYER_LANE]]
-    out[6] = _OF_1[(row[ram.PLAYER_EDGE] >> 7) ^ 1]
+    out[6] = np.float32(1 - (get(row, ram.PLAYER_EDGE) >> 7))
     out[7] = _OF_15[row[ram.PLAYER_EDGE] & 15]
     out[8] = _OF_255[row[ram.PLAYER_DEPTH]]
     out[9] = _OF_2[row[ram.ZAP_USES]]
@@ -230,41 +251,48 @@ def observe(row: Row, out: npt.NDArray[np.float32]) -> None:
     out[11] = _SHOTS_REMAINING[row[ram.PLAYER_SHOTS]]
     for s in range(ram.PSHOT_COUNT):
         depth = get(row, ram.PSHOT_DEPTH + s)
+        place = _LANES[_lane_index(lane_of, get(row, ram.PSHOT_LANE + s))]
         out[12 + s] = _OF_256[depth]
-        out[20 + s] = _LANES[relative_lane(row, get(row, ram.PSHOT_LANE + s)) + 15] if depth != 0 else _ABSENT
-    out[28] = _OF_98[level]
-    out[29] = _OF_1[1 if is_open else 0]
-    out[30] = _OF_15[level & 15]
-    for lane in range(ram.LANE_COUNT):
-        out[31 + lane] = _HEIGHT[row[ram.SPIKE + lane]]
-        out[47 + lane] = _OF_15[row[ram.TUBE_ANGLE + lane]]
+        out[20 + s] = place if depth != 0 else _ABSENT
+    for i in range(ram.LANE_COUNT):
+        out[31 + i] = _HEIGHT[row[ram.SPIKE + i]]
     for kind in range(ram.TYPE_KINDS):
         out[63 + kind] = _OF_7[row[ram.TYPE_COUNT + kind]]
         out[68 + kind] = _OF_7[row[ram.TYPE_ROOM + kind]]
-        word = get(row, ram.SPEED_HIGH + kind) << 8 | get(row, ram.SPEED_LOW + kind)
-        if word >= 0x8000:
-            word -= 0x10000
-        out[81 + kind] = np.float32(max(-2560, min(2560, word)) / 2560.0)
     out[73] = _OF_7[row[ram.ENEMIES_IN_TUBE]]
     out[74] = _OF_7[row[ram.ENEMIES_ON_RIM]]
     out[75] = _OF_63[row[ram.NYMPHS_LEFT]]
-    out[76] = _OF_40[row[ram.PULSAR_WAIT]]
     out[77] = _BEAT[row[ram.PULSE_STEP]]
     out[78] = _OF_255[row[ram.PULSE_PHASE]]
-    out[79] = _OF_135[row[ram.FLIPPER_SCRIPT]]
-    out[80] = _OF_255[row[ram.FUSE_THRESHOLD]]
+    # The nearest thing in the own lane and its neighbours: spike tips first, then whoever is nearer.
+    below, above = lane - 1 & 15, lane + 1 & 15
+    tips = get(row, ram.SPIKE + lane), get(row, ram.SPIKE + below), get(row, ram.SPIKE + above)
+    own = 255 if tips[0] == 0 else tips[0]
+    minus = 255 if tips[1] == 0 else tips[1]
+    plus = 255 if tips[2] == 0 else tips[2]
     moving = row[ram.GAME_STATE] == ram.PLAYING and row[ram.PREVIOUS_KNOWN] != 0
     for slot in range(ram.ENEMY_COUNT):
-        _observe_enemy(row, slot, moving, is_open, out)
+        depth = get(row, ram.ENEMY_DEPTH + slot)
+        if depth == 0:
+            _observe_no_enemy(slot, out)
+            continue
+        at = get(row, ram.ENEMY_LANE + slot) & 15
+        own = min(own, depth if at == lane else 255)
+        minus = min(minus, depth if at == below else 255)
+        plus = min(plus, depth if at == above else 255)
+        _observe_enemy(row, slot, moving, lane_of, out)
     for s in range(ram.ESHOT_COUNT):
         depth = get(row, ram.ESHOT_DEPTH + s)
         if depth == 0:
             out[149 + s] = _ZERO
             out[153 + s] = _ABSENT
-        else:
-            out[149 + s] = np.float32((depth + get(row, ram.ESHOT_UNUSED + s) / 256.0) / 256.0)
-            out[153 + s] = _LANES[relative_lane(row, get(row, ram.ESHOT_LANE + s)) + 15]
-    lane = get(row, ram.PLAYER_LANE) & 15
-    out[178] = _OF_255[_danger(row, lane)]
-    out[179] = _OF_255[255 if is_open and lane == 0 else _danger(row, lane - 1 & 15)]
-    out[180] = _OF_255[255 if is_open and lane == 15 else _danger(row, lane + 1 & 15)]
+            continue
+        at = get(row, ram.ESHOT_LANE + s) & 15
+        own = min(own, depth if at == lane else 255)
+        minus = min(minus, depth if at == below else 255)
+        plus = min(plus, depth if at == above else 255)
+        out[149 + s] = np.float32((depth + get(row, ram.ESHOT_UNUSED + s) / 256.0) / 256.0)
+        out[153 + s] = _LANES[_lane_index(lane_of, at)]
+    out[178] = _OF_255[own]
+    out[179] = _OF_255[255 if is_open and lane == 0 else minus]
+    out[180] = _OF_255[255 if is_open and lane == 15 else plus]

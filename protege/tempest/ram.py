@@ -75,8 +75,6 @@ TYPE_COUNT: Final = 0x0142
 PULSE_STEP: Final = 0x0147
 PULSE_PHASE: Final = 0x0148
 TANKER_CARGO: Final = 0x0149
-LANE_BUSY: Final = 0x014F
-LANE_BUSY_PREVIOUS: Final = 0x0150
 TYPE_TOLERANCE: Final = 0x0151
 BONUS_INTERVAL: Final = 0x0156
 PULSE_DEPTH: Final = 0x0157
@@ -262,6 +260,22 @@ def next_random(row: Row, stream: int) -> np.uint64:
     z = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
+
+
+EVERY_BYTE: Final = np.uint64(0x0101010101010101)
+TOP_BITS: Final = np.uint64(0x8080808080808080)
+
+
+@kernel
+def filled_bytes(word: np.uint64) -> np.uint64:
+    """The top bit of each byte that is not zero."""
+    return ((word & ~TOP_BITS) + ~TOP_BITS | word) & TOP_BITS
+
+
+@kernel
+def equal_bytes(word: np.uint64, byte: np.uint64) -> np.uint64:
+    """The top bit of each byte that has this value."""
+    return filled_bytes(word ^ byte * EVERY_BYTE) ^ TOP_BITS
 
 
 @kernel

@@ -262,26 +262,43 @@ def check_shot(row: Row, s: int) -> None:
 
 
 @kernel
+def near_shots(lanes: np.uint64, edges: np.uint64, depths: np.uint64, lane: int, depth: int) -> np.uint64:
+    """The top bit of byte s is set if player shot s could reach a target here: same lane or edge, depth within 16.
+
+    All eight shots are tested at once, a byte each; the depths are compared in steps of 8, so the test is never too strict.
+    """
+    beside = ram.equal_bytes(lanes, np.uint64(lane)) | ram.equal_bytes(edges, np.uint64(lane))
+    steps = (depths >> np.uint64(3)) & np.uint64(0x1F1F1F1F1F1F1F1F)
+    shifted = steps + np.uint64(34 - (depth >> 3)) * ram.EVERY_BYTE  # 34 where the steps are equal
+    at_least_32 = shifted + np.uint64(128 - 32) * ram.EVERY_BYTE
+    at_least_37 = shifted + np.uint64(128 - 37) * ram.EVERY_BYTE
+    return beside & at_least_32 & ~at_least_37
+
+
+@kernel
 def check_shots(row: Row) -> None:
-    """All player shots against their targets; lanes without any are passed over."""
+    """All player shots against their targets; those that are near none are passed over."""
     if row[ram.PLAYER_SHOTS] == 0:
         return
-    lanes = 0
+    lanes, edges = ram.get_word(row, ram.PSHOT_LANE), ram.get_word(row, ram.PSHOT_EDGE)
+    depths = ram.get_word(row, ram.PSHOT_DEPTH)
+    suspects = np.uint64(0)
     for slot in range(ram.ENEMY_COUNT):
-        if row[ram.ENEMY_DEPTH + slot] != 0:
-            lanes |= 1 << get(row, ram.ENEMY_LANE + slot)
+        depth = get(row, ram.ENEMY_DEPTH + slot)
+        if depth != 0:
+            suspects |= near_shots(lanes, edges, depths, get(row, ram.ENEMY_LANE + slot), depth)
     if row[ram.ENEMY_SHOTS] != 0:
         for s in range(ram.ESHOT_COUNT):
-            if row[ram.ESHOT_DEPTH + s] != 0:
-                lanes |= 1 << get(row, ram.ESHOT_LANE + s)
-    if lanes == 0:
+            depth = get(row, ram.ESHOT_DEPTH + s)
+            if depth != 0:
+                suspects |= near_shots(lanes, edges, depths, get(row, ram.ESHOT_LANE + s), depth)
+    if suspects == 0:
         return
     for s in range(ram.PSHOT_COUNT - 1, -1, -1):
-        if row[ram.PSHOT_DEPTH + s] != 0:
-            mine = 1 << get(row, ram.PSHOT_LANE + s) | 1 << get(row, ram.PSHOT_EDGE + s)
-            if lanes & mine != 0:
-                check_shot(row, s)
-                lanes = -1  # a split tanker may have put its pieces into lanes that were empty
+        if (suspects >> np.uint64(8 * s + 7)) & np.uint64(1) != 0 and row[ram.PSHOT_DEPTH + s] != 0:
+            check_shot(row, s)
+            if row[ram.PSHOT_DEPTH + s] == 0:
+                suspects = ~np.uint64(0)  # a tanker's pieces may have come out beside other shots
 
 
 @kernel

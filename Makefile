@@ -1,0 +1,63 @@
+# make run     play the players against each other and record the best game
+# make test    every test, as CI runs them
+# make check   formatting, types and the fast tests; pre-commit runs it
+# make prove   the long proofs: "make prove NAME" for one of them
+# make clean   remove what can be made again
+#
+# Each installs .venv from requirements.lock first, when it is missing or out of date.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/installed
+
+# Words after "prove" name a proof, not a target.
+ifeq ($(firstword $(MAKECMDGOALS)),prove)
+PROOF := $(wordlist 2,99,$(MAKECMDGOALS))
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check prove clean $(PROOF)
+
+help:
+	@sed -n 's/^# \(make [a-z]*  *\)/  \1/p' $(firstword $(MAKEFILE_LIST))
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Protege needs Python 3.11 or newer, $(PYTHON) is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 run" >&2; exit 1; }
+	@scripts/system-packages venv
+	@echo "Installing into $(VENV): a few minutes, once"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+run: $(STAMP)
+	$(BIN)/protege eval tempest --player teacher --player teacher-full --player random --games 200 $(ARGS)
+	$(BIN)/protege record tempest --player teacher --best-of 200 --out teacher.gif
+
+test: $(STAMP)
+	@scripts/system-packages tests
+	$(BIN)/pytest -n 2 $(ARGS)
+
+check: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n 2 -q -m "not slow and not network and not mame and not browser" $(ARGS)
+	$(BIN)/python scripts/check
+
+prove: $(STAMP)
+	@scripts/system-packages tests
+	$(BIN)/pytest -m prove -s -v $(if $(PROOF),-k "$(PROOF)") $(ARGS) || { code=$$?; \
+	  [ $$code != 5 ] || { echo "No proof called '$(PROOF)'. The proofs are:" >&2; $(BIN)/pytest -m prove --collect-only -q >&2; }; \
+	  exit $$code; }
+
+ifdef PROOF
+$(PROOF): prove
+	@:
+endif
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find protege tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
