@@ -270,26 +270,29 @@ def move_nymphs_singly(row: Row) -> None:
     blocked = False
     turn = 1 - (row[ram.TICK] & 1)
     busy = 0
-    for x in range(ram.NYMPH_COUNT - 1, -1, -1):
-        timer = get(row, ram.NYMPH_TIMER + x)
-        if timer == 0:
+    for group in range(ram.NYMPH_COUNT - 8, -1, -8):
+        if ram.get_word(row, ram.NYMPH_TIMER + group) == 0:
             continue
-        lane = get(row, ram.NYMPH_LANE + x)
-        if not blocked:
-            timer -= 1
+        for x in range(group + 7, group - 1, -1):
+            timer = get(row, ram.NYMPH_TIMER + x)
             if timer == 0:
-                if convert_nymph(row, lane):
-                    row[ram.NYMPHS_LEFT] -= 1
-                else:
-                    timer = 1
-                    blocked = True
-            elif timer == 0x3F and busy & lane_bit(lane) != 0:
-                timer = 0x40
-            row[ram.NYMPH_TIMER + x] = timer
-        if timer >= 0x40:
-            row[ram.NYMPH_LANE + x] = (lane + turn) & 15
-        elif timer >= 0x20:
-            busy |= lane_bit(lane)
+                continue
+            lane = get(row, ram.NYMPH_LANE + x)
+            if not blocked:
+                timer -= 1
+                if timer == 0:
+                    blocked = not convert_nymph(row, lane)
+                    if blocked:
+                        timer = 1
+                    else:
+                        row[ram.NYMPHS_LEFT] -= 1
+                elif timer == 0x3F and busy & lane_bit(lane) != 0:
+                    timer = 0x40
+                row[ram.NYMPH_TIMER + x] = timer
+            if timer >= 0x40:
+                row[ram.NYMPH_LANE + x] = (lane + turn) & 15
+            elif timer >= 0x20:
+                busy |= lane_bit(lane)
 
 
 # --- vertical motion -----------------------------------------------------------------------------------------------
@@ -903,27 +906,40 @@ def move_enemy_shots(row: Row) -> None:
 
 
 @kernel
+def shoot(row: Row, slot: int) -> None:
+    """An enemy fires, if a shot is free."""
+    for s in range(get(row, ram.SHOT_SLOT_MAX), -1, -1):
+        if row[ram.ESHOT_DEPTH + s] == 0:
+            row[ram.ESHOT_DEPTH + s] = row[ram.ENEMY_DEPTH + slot]
+            row[ram.ESHOT_LANE + s] = row[ram.ENEMY_LANE + slot]
+            row[ram.ESHOT_EDGE + s] = row[ram.ENEMY_EDGE + slot]
+            row[ram.ENEMY_SHOT_DELAY + slot] = row[ram.SHOT_HOLDOFF]
+            row[ram.ENEMY_SHOTS] += 1
+            return
+
+
+@kernel
 def enemies_fire(row: Row) -> None:
     """Each enemy that may shoot, is deep enough and has waited long enough draws for a shot."""
     if row[ram.PLAYER_EDGE] & ram.DYING != 0:
         return
+    # A byte per slot: deep enough (at least $30) and allowed to shoot; then those whose delay has run out.
+    depths = ram.get_word(row, ram.ENEMY_DEPTH)
+    deep = depths | ((depths & ~ram.TOP_BITS) + np.uint64(0x80 - 0x30) * ram.EVERY_BYTE)
+    allowed = ram.get_word(row, ram.ENEMY_INFO) << np.uint64(1)
+    eligible = deep & allowed & ram.TOP_BITS & np.uint64(0x00FFFFFFFFFFFFFF)
+    if eligible == 0:
+        return
+    delays = ram.get_word(row, ram.ENEMY_SHOT_DELAY)
+    waiting = eligible & ram.filled_bytes(delays)
+    ram.put_word(row, ram.ENEMY_SHOT_DELAY, delays - (waiting >> np.uint64(7)))
+    ready = eligible ^ waiting
+    if ready == 0:
+        return
     for slot in range(ram.ENEMY_COUNT - 1, -1, -1):
-        if row[ram.ENEMY_DEPTH + slot] < 0x30 or row[ram.ENEMY_INFO + slot] & ram.MAY_SHOOT == 0:
+        if (ready >> np.uint64(8 * slot + 7)) & np.uint64(1) == 0:
             continue
-        delay = (get(row, ram.ENEMY_SHOT_DELAY + slot) - 1) & 0xFF
-        if delay < 0x80:
-            row[ram.ENEMY_SHOT_DELAY + slot] = delay
-            continue
-        row[ram.ENEMY_SHOT_DELAY + slot] = 0
         if row[ram.ENEMY_TYPE + slot] & ram.BETWEEN_LANES != 0:
             continue
-        if random_byte(row) < SHOT_THRESHOLD[get(row, ram.ENEMY_SHOTS)]:
-            continue
-        for s in range(get(row, ram.SHOT_SLOT_MAX), -1, -1):
-            if row[ram.ESHOT_DEPTH + s] == 0:
-                row[ram.ESHOT_DEPTH + s] = row[ram.ENEMY_DEPTH + slot]
-                row[ram.ESHOT_LANE + s] = row[ram.ENEMY_LANE + slot]
-                row[ram.ESHOT_EDGE + s] = row[ram.ENEMY_EDGE + slot]
-                row[ram.ENEMY_SHOT_DELAY + slot] = row[ram.SHOT_HOLDOFF]
-                row[ram.ENEMY_SHOTS] += 1
-                break
+        if random_byte(row) >= SHOT_THRESHOLD[get(row, ram.ENEMY_SHOTS)]:
+            shoot(row, slot)
