@@ -51,6 +51,8 @@ class Record:
     seed: int = 1  # the game follows from this number
     level: int = 1  # the level to start at
     best_of: int = 1  # play so many games and record the one with the highest score
+    seconds: float = 45.0  # keep the last so many seconds of the game; 0 keeps all of it
+    size: int = 360  # width and height of the picture
 
 
 @dataclass(frozen=True)
@@ -71,45 +73,70 @@ class Doctor:
 
 
 def run_eval(command: Eval) -> int:
-    from protege.evaluate import evaluate_players, show_scores
+    from rich.console import Console
+    from rich.table import Table
 
-    rows = evaluate_players(
-        command.game,
-        command.player or ("teacher",),
-        games=command.games,
-        seed=command.seed,
-        level=command.level,
-        difficulty=command.difficulty,
-        lives=command.lives,
-        max_frames=command.max_frames,
-        threads=command.threads or os.cpu_count() or 1,
-    )
-    show_scores(rows)
+    from protege.tempest.players import TABLE_HEAD, find_player, measure, table_rows
+    from protege.tempest.sim import Cabinet
+
+    names = command.player or ("teacher",)
+    players = [find_player(name) for name in names]  # all of them before the first game: a typo costs no time
+    cabinet = Cabinet(lives=command.lives, difficulty=command.difficulty)
+    results = [
+        measure(
+            name,
+            player=player,
+            games=command.games,
+            seed=command.seed,
+            level=command.level,
+            cabinet=cabinet,
+            max_frames=command.max_frames,
+            threads=command.threads or os.cpu_count() or 1,
+        )
+        for name, player in zip(names, players, strict=True)
+    ]
+    title = f"Tempest from level {command.level}, {command.games} games each, seed {command.seed}"
+    table = Table(*TABLE_HEAD, title=title, title_justify="left")
+    for line in table_rows(results):
+        table.add_row(*line)
+    Console().print(table)
     if command.json:
-        for row in rows:
-            print(json.dumps(row))
+        for result in results:
+            print(json.dumps(result))
     return 0
 
 
 def run_record(command: Record) -> int:
-    from protege.evaluate import record_game
+    from protege.tempest.players import record
 
-    record_game(
-        command.game,
+    made = record(
         command.player,
+        command.out,
         seed=command.seed,
         level=command.level,
-        out=command.out,
         best_of=command.best_of,
+        seconds=command.seconds,
+        size=command.size,
+    )
+    part = "the whole game" if made["first_tick"] == 0 else f"the last {command.seconds:g} seconds"
+    print(
+        f"{made['file']}: {part} of {made['player']}, seed {made['seed']} game {made['game']}, "
+        f"{made['score']:,} points, level {made['level']} ({made['bytes'] / 1e6:.1f} MB)"
     )
     return 0
 
 
 def run_bench(command: Bench) -> int:
-    from protege.bench import run_benchmark, show_benchmark
+    from rich.console import Console
+    from rich.table import Table
+
+    from protege.bench import run_benchmark
 
     figures = run_benchmark(command.name, seconds=command.seconds)
-    show_benchmark(figures)
+    table = Table("figure", "value", title=command.name, title_justify="left")
+    for name, value in figures.items():
+        table.add_row(name, f"{value:,.2f}" if isinstance(value, float) else str(value))
+    Console().print(table)
     if command.json:
         print(json.dumps(figures))
     return 0

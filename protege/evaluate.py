@@ -22,7 +22,9 @@ def seed_of(domain: int, seed: int, index: int) -> int:
     return int.from_bytes(digest, "little") & (2**63 - 1) | domain << 63
 
 
-def bootstrap(values: npt.ArrayLike, statistic: Callable[[Floats], Floats], resamples: int = 10_000) -> tuple[float, float]:
+def bootstrap(
+    values: npt.ArrayLike, statistic: Callable[[Floats], Floats], resamples: int = 10_000
+) -> tuple[float, float]:
     """95 % interval of a statistic (a function of the last axis) by resampling the values, with a fixed seed."""
     given = np.asarray(values, np.float64)
     generator = np.random.default_rng(20_260_101)

@@ -1,7 +1,7 @@
 """Compiled kernels: one decorator, one cache folder, one message.
 
 Numba's own cache looks only at the file that holds a kernel, not at the kernels it calls. The folder's name therefore
-carries a fingerprint of every source file of the package that compiles anything: change one and all are compiled afresh.
+carries a fingerprint of every source file of the package that compiles anything: change one, and all compile afresh.
 """
 
 import hashlib

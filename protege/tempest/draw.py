@@ -548,15 +548,22 @@ def render(row: NDArray[np.uint8], width: int = 480, height: int = 480) -> NDArr
     return pixels
 
 
-def write_recording(pictures: Iterable[NDArray[np.uint8]], path: str | Path, frames_per_second: float) -> None:
-    """Write pictures (height, width, 3) of one size as a GIF, MP4 or WebM file, by the ending of `path`."""
-    path, ending = Path(path), Path(path).suffix.lower()
+def check_recording_path(path: Path) -> str:
+    """The file's ending, if a recording can be written there: asked before a game is played for it."""
+    ending = path.suffix.lower()
     if ending not in (".gif", ".mp4", ".webm"):
         raise ProtegeError(f"a recording's file name must end in .gif, .mp4 or .webm; got {path.name!r}")
-    if not (math.isfinite(frames_per_second) and 0 < frames_per_second <= 240):
-        raise ProtegeError(f"frames per second must be above 0 and at most 240; got {frames_per_second}")
     if not path.parent.is_dir():
         raise ProtegeError(f"cannot write {path}: there is no folder {path.parent}")
+    return ending
+
+
+def write_recording(pictures: Iterable[NDArray[np.uint8]], path: str | Path, frames_per_second: float) -> None:
+    """Write pictures (height, width, 3) of one size as a GIF, MP4 or WebM file, by the ending of `path`."""
+    path = Path(path)
+    ending = check_recording_path(path)
+    if not (math.isfinite(frames_per_second) and 0 < frames_per_second <= 240):
+        raise ProtegeError(f"frames per second must be above 0 and at most 240; got {frames_per_second}")
     frames = iter(pictures)
     if (first := next(frames, None)) is None:
         raise ProtegeError(f"cannot write {path.name}: no pictures were given")

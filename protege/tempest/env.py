@@ -1,24 +1,20 @@
 """The task: episodes, rewards and many games at once. Commands in, Frames out.
 
-`Games` is what learners and evaluation use: rows of memory advanced by compiled code in place. `TempestEnv` and
-`TempestVectorEnv` show the same games through Gymnasium. Only frames count: ticks in which the player has control; the
-ticks between two frames (dying, zooming in, menus) pass inside a step.
+`Games` is what learners and evaluation use: rows of memory advanced in place by compiled code. Only frames count: ticks
+in which the player has control; the ticks between two frames (dying, zooming in, menus) pass inside a step.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, NamedTuple
 
-import gymnasium
 import numpy as np
 import numpy.typing as npt
-from gymnasium.vector.utils import batch_space
 
 from protege import ProtegeError
-from protege.evaluate import EVALUATION, TRAINING, seed_of
+from protege.evaluate import TRAINING, seed_of
 from protege.kernels import announce_compilation, kernel
-from protege.tempest import levels, ram, sim
+from protege.tempest import ram, sim
 from protege.tempest.observe import VALUES, observe, observe_level
 from protege.tempest.ram import Row, Rows, get
 from protege.tempest.teacher import ACTIONS, RULE_SETS, advise, quantised, spinner_to
@@ -34,8 +30,7 @@ Commands = npt.NDArray[np.int8]  # (games, 3): fire, zap, spinner
 Floats = npt.NDArray[np.float32]
 
 
-@dataclass
-class Frames:
+class Frames(NamedTuple):
     """What one step of many games produced. The arrays are reused by the next step: copy what must last."""
 
     observation: Floats  # (games, 195) of the coming frame
@@ -52,15 +47,16 @@ class Frames:
     advice_full: Commands  # the same with the spinner up to 29
     chance: npt.NDArray[np.float64]  # a random number from the player's own stream, fresh every frame
 
-    @classmethod
-    def empty(cls, games: int) -> "Frames":
-        """Arrays for so many games."""
-        counts = {name: np.zeros(games, np.int64) for name in ("score", "level", "lives", "frame")}
-        floats = {name: np.zeros(games, np.float32) for name in ("objective", "subjective", "reward")}
-        flags = {name: np.zeros(games, np.bool_) for name in ("terminated", "over")}
-        commands = {name: np.zeros((games, 3), np.int8) for name in ("advice", "advice_full")}
-        observation = np.zeros((games, VALUES), np.float32)
-        return cls(observation=observation, **counts, **floats, **flags, **commands, chance=np.zeros(games))  # type: ignore[arg-type]
+
+def _empty_frames(games: int) -> Frames:
+    def zeros(kind: npt.DTypeLike, *shape: int) -> npt.NDArray[np.generic]:
+        return np.zeros((games, *shape), kind)
+
+    rewards = [zeros(np.float32) for _ in range(3)]
+    flags = [zeros(np.bool_) for _ in range(2)]
+    counts = [zeros(np.int64) for _ in range(4)]
+    commands = [zeros(np.int8, 3) for _ in range(2)]
+    return Frames(zeros(np.float32, VALUES), *rewards, *flags, *counts, *commands, zeros(np.float64))  # type: ignore[arg-type]
 
 
 # --- rewards -------------------------------------------------------------------------------------------------------
@@ -116,55 +112,53 @@ def _reward_of(objective: float, subjective: float) -> float:
 
 
 @kernel
-def _look(row: Row, g: int, rules: int, new_level: bool, observation, score, level, lives, frame, advice, advice_full, chance) -> None:  # type: ignore[no-untyped-def]
-    """The coming frame of one game, into row g of the arrays."""
+def _look(row: Row, g: int, rules: int, new_level: bool, frames: Frames) -> None:
+    """The coming frame of one game, into place g of the arrays."""
     if new_level:
-        observe_level(row, observation[g])
-    observe(row, observation[g])
-    score[g] = np.int64(ram.get_word(row, ram.SCORE))
-    level[g] = get(row, ram.LEVEL_INDEX) + 1
-    lives[g] = get(row, ram.LIVES)
-    frame[g] = np.int64(ram.get_word(row, ram.FRAMES))
+        observe_level(row, frames.observation[g])
+    observe(row, frames.observation[g])
+    frames.score[g] = np.int64(ram.get_word(row, ram.SCORE))
+    frames.level[g] = get(row, ram.LEVEL_INDEX) + 1
+    frames.lives[g] = get(row, ram.LIVES)
+    frames.frame[g] = np.int64(ram.get_word(row, ram.FRAMES))
     if rules >= 0:
         target, fire, zap = advise(row, rules)
         spinner = spinner_to(row, target)
-        advice_full[g, 0] = advice[g, 0] = 1 if fire else 0
-        advice_full[g, 1] = advice[g, 1] = 1 if zap else 0
-        advice_full[g, 2] = spinner
-        advice[g, 2] = quantised(spinner)
-    chance[g] = np.float64(ram.next_random(row, ram.PLAYER_STREAM) >> np.uint64(11)) * 2.0**-53
+        frames.advice[g, 0] = frames.advice_full[g, 0] = 1 if fire else 0
+        frames.advice[g, 1] = frames.advice_full[g, 1] = 1 if zap else 0
+        frames.advice[g, 2] = quantised(spinner)
+        frames.advice_full[g, 2] = spinner
+    frames.chance[g] = np.float64(ram.next_random(row, ram.PLAYER_STREAM) >> np.uint64(11)) * 2.0**-53
 
 
 @kernel
-def _advance(  # type: ignore[no-untyped-def]
-    rows, first, last, commands, rules, observation, objective, subjective, reward, terminated, over,
-    score, level, lives, frame, advice, advice_full, chance,
-):  # fmt: skip
+def _advance(rows: Rows, first: int, last: int, commands: Commands, rules: int, frames: Frames) -> None:
     """Play one frame of games first..last-1 and look at the next one."""
     for g in range(first, last):
         row = rows[g]
         if sim.is_over(row):
-            objective[g] = subjective[g] = reward[g] = 0.0
-            terminated[g], over[g] = False, True
+            frames.objective[g] = frames.subjective[g] = frames.reward[g] = 0.0
+            frames.terminated[g], frames.over[g] = False, True
             continue
         sim.step_game(row, commands[g, 0] != 0, commands[g, 1] != 0, False, np.int64(commands[g, 2]))
         lost = died(row)
         points = objective_reward(row)
         shaping = 0.0 if lost else subjective_reward(row)
-        objective[g], subjective[g], reward[g] = points, shaping, _reward_of(points, shaping)
-        terminated[g] = lost
+        frames.objective[g], frames.subjective[g] = points, shaping
+        frames.reward[g] = _reward_of(points, shaping)
+        frames.terminated[g] = lost
         goes_on = ram.in_control(row)
         if not goes_on:
             sim.skip_to_control(row)
-        over[g] = sim.is_over(row)
-        _look(row, g, rules, not goes_on, observation, score, level, lives, frame, advice, advice_full, chance)
+        frames.over[g] = sim.is_over(row)
+        _look(row, g, rules, not goes_on, frames)
 
 
 @kernel
-def _look_at(rows, which, rules, observation, score, level, lives, frame, advice, advice_full, chance):  # type: ignore[no-untyped-def]
+def _look_at(rows: Rows, which: npt.NDArray[np.int64], rules: int, frames: Frames) -> None:
+    """The coming frames of some games."""
     for i in range(len(which)):
-        g = which[i]
-        _look(rows[g], g, rules, True, observation, score, level, lives, frame, advice, advice_full, chance)
+        _look(rows[which[i]], which[i], rules, True, frames)
 
 
 def to_commands(actions: npt.ArrayLike, games: int) -> Commands:
@@ -195,47 +189,40 @@ class Games:
         if rules is not None and rules not in RULE_SETS:
             raise ProtegeError(f"the teacher's rules are one of {', '.join(RULE_SETS)}; got {rules!r}")
         announce_compilation("the game")
-        self.rows = np.ascontiguousarray(rows)
-        self.frames = Frames.empty(len(rows))
+        self.rows = np.array(rows, order="C")
+        self.frames = _empty_frames(len(rows))
         self._rules = -1 if rules is None else RULE_SETS[rules]
-        count = max(1, min(threads, len(rows)))
-        self._edges = [len(rows) * i // count for i in range(count + 1)]
-        self._pool = ThreadPoolExecutor(count - 1, "games") if count > 1 else None
-        self._look(np.arange(len(rows)))
+        self._threads = max(1, threads)
+        self._pool = ThreadPoolExecutor(self._threads - 1, "games") if self._threads > 1 else None
+        _look_at(self.rows, np.arange(len(rows)), self._rules, self.frames)
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def _look(self, which: npt.NDArray[np.int64]) -> None:
-        f = self.frames
-        _look_at(
-            self.rows, which, self._rules, f.observation, f.score, f.level, f.lives, f.frame, f.advice, f.advice_full, f.chance
-        )
-
     def step(self, actions: npt.ArrayLike) -> Frames:
         """Play one frame of every game."""
-        f = self.frames
-        arguments = (
-            to_commands(actions, len(self.rows)), self._rules, f.observation, f.objective, f.subjective, f.reward, f.terminated,
-            f.over, f.score, f.level, f.lives, f.frame, f.advice, f.advice_full, f.chance,
-        )  # fmt: skip
-        parts = zip(self._edges[:-1], self._edges[1:], strict=True)
-        if self._pool is None:
-            _advance(self.rows, 0, len(self.rows), *arguments)
-        else:
-            (own_first, own_last), *others = parts
-            running = [self._pool.submit(_advance, self.rows, first, last, *arguments) for first, last in others]
-            _advance(self.rows, own_first, own_last, *arguments)
-            for part in running:
-                part.result()
-        return f
+        arguments = to_commands(actions, len(self.rows)), self._rules, self.frames
+        edges = [len(self.rows) * i // self._threads for i in range(self._threads + 1)]
+        running = []
+        if self._pool is not None:
+            for first, last in zip(edges[1:-1], edges[2:], strict=True):
+                running.append(self._pool.submit(_advance, self.rows, first, last, *arguments))
+        _advance(self.rows, 0, edges[1], *arguments)
+        for part in running:
+            part.result()
+        return self.frames
+
+    def keep(self, which: npt.NDArray[np.int64]) -> None:
+        """Go on with these games only."""
+        self.rows = self.rows[which]
+        self.frames = Frames(*(array[which] for array in self.frames))
 
     def put(self, which: npt.NDArray[np.int64], rows: Rows) -> None:
         """Replace games: new ones for those that are over, or snapshots taken earlier."""
         if rows.shape != (len(which), ram.ROW_BYTES):
             raise ProtegeError(f"{len(which)} snapshots of {ram.ROW_BYTES} bytes are needed; got shape {rows.shape}")
         self.rows[which] = rows
-        self._look(np.asarray(which, np.int64))
+        _look_at(self.rows, np.asarray(which, np.int64), self._rules, self.frames)
 
     def snapshot(self, which: int) -> bytes:
         """One whole game; give it to `from_snapshot`, here or elsewhere."""

@@ -219,7 +219,7 @@ def _observe_no_enemy(slot: int, out: Values) -> None:
 
 @kernel
 def _lane_scale(row: Row) -> LaneScale:
-    """What turns a lane into an index of _LANES: ((lane + shift) & mask) + base, without asking for the tube each time."""
+    """Shift, mask and base that turn a lane into an index of _LANES, so that the tube is looked at once."""
     lane = get(row, ram.PLAYER_LANE) & 15
     if row[ram.OPEN] == 0:
         return 7 - lane, 15, 8

@@ -48,7 +48,7 @@ def _on_board(row: Row, lane: int) -> int:
 
 @kernel
 def _steer_zoom(row: Row) -> int:
-    """The lane with the shortest spike, then the nearest, then the lowest number; the present lane if nothing beats it."""
+    """The lane with the shortest spike, then the nearest, then the lowest; the present lane if nothing beats it."""
     best = _on_board(row, get(row, ram.PLAYER_LANE) & 15)
     best_rank = 1 << 20
     for i in range(-1, ram.LANE_COUNT if row[ram.OPEN] == 0 else ram.LANE_COUNT - 1):
@@ -103,8 +103,8 @@ def _step_to(row: Row, side: int) -> int:
 def _flee_fuseball(row: Row, rules: int) -> int:
     """The lane to run to from the nearest shallow fuseball, or -1.
 
-    `meet`: three lanes to the other side of it; at an open end as far as there are lanes, and if there is none, three the
-    other way. The others step one lane aside from one that is coming.
+    `meet`: three lanes to the other side of it; at an open end as far as there are lanes, and if there is none, three
+    the other way. The others step one lane aside from one that is coming.
     """
     most_depth, reach = (0x40, 2) if rules == MEET else (0x50, 1)
     nearest = 99
@@ -157,7 +157,7 @@ def _leave_pulsar(row: Row) -> int:
 
 @kernel
 def _hunt(row: Row) -> int:
-    """The lane of the nearest enemy of the most urgent type present, the shallower of equals; the present lane if none."""
+    """The lane of the nearest enemy of the most urgent type present, then the shallower; the present lane if none."""
     for i in range(len(HUNT_ORDER)):
         best, best_rank = -1, 1 << 20
         for slot in range(ram.ENEMY_COUNT):

@@ -1,0 +1,196 @@
+"""Players by name, what they score, and films of their games.
+
+A player is anything with `act(frames)`, which answers with joint actions (games,) or commands (games, 3). Built in are
+the two teachers and random play; `package.module:Class` names a user's own.
+"""
+
+import importlib
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from protege import ProtegeError
+from protege.evaluate import EVALUATION, bootstrap, interquartile_mean, mean
+from protege.tempest import draw, ram, sim
+from protege.tempest.env import Commands, Frames, Games, starts, to_commands
+from protege.tempest.ram import Row, Rows
+from protege.tempest.teacher import ACTIONS
+
+TICKS_PER_SECOND = 12_096_000 / 4096 / 12 / 9  # 27.34: nine interrupts a tick
+BATCH = 1024  # games evaluated side by side
+
+
+class Player(Protocol):
+    """Who decides."""
+
+    def act(self, frames: Frames) -> npt.ArrayLike:
+        """Joint actions (games,) or commands (games, 3) for the frames as they stand."""
+
+
+class Teacher:
+    """The scripted player; `full` sends its spinner commands unquantised, up to 29."""
+
+    def __init__(self, full: bool = False):
+        self.full = full
+
+    def act(self, frames: Frames) -> Commands:
+        return frames.advice_full if self.full else frames.advice
+
+
+class RandomPlayer:
+    """Uniform over the 44 actions, from each game's own player stream."""
+
+    def act(self, frames: Frames) -> npt.NDArray[np.int64]:
+        return (frames.chance * len(ACTIONS)).astype(np.int64)
+
+
+BUILT_IN = ("teacher", "teacher-full", "random")
+
+
+def find_player(name: str) -> Player:
+    """The player of this name."""
+    if name in ("teacher", "teacher-full"):
+        return Teacher(full=name == "teacher-full")
+    if name == "random":
+        return RandomPlayer()
+    if ":" in name:
+        return _import_player(name)
+    raise ProtegeError(f"no player named {name!r}: use {', '.join(BUILT_IN)}, or package.module:Class for your own")
+
+
+def _import_player(name: str) -> Player:
+    module_name, _, class_name = name.partition(":")
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # so that a file beside the user is found, as with `python -m`
+    try:
+        made = getattr(importlib.import_module(module_name), class_name)()
+    except (ImportError, AttributeError, TypeError) as problem:
+        raise ProtegeError(
+            f"cannot make player {name!r}: {problem}; expected an importable module and a class that needs no arguments"
+        ) from problem
+    if not callable(getattr(made, "act", None)):
+        raise ProtegeError(f"player {name!r} has no method act(frames); see docs/tempest.md for a five-line example")
+    return made  # type: ignore[no-any-return]
+
+
+# --- measuring -----------------------------------------------------------------------------------------------------
+
+
+def play(player: Player, rows: Rows, *, max_frames: int = 200_000, threads: int = 1) -> Rows:
+    """Play every game to its end, or to `max_frames`; returns the games as they ended, in the same order."""
+    ended = np.empty_like(rows)
+    where = np.arange(len(rows))
+    games = Games(rows, threads=threads)
+    while len(where):
+        frames = games.step(player.act(games.frames))
+        stopped = frames.over | (frames.frame >= max_frames)
+        if stopped.any():
+            ended[where[stopped]] = games.rows[stopped]
+            where = where[~stopped]
+            games.keep(np.flatnonzero(~stopped))
+    return ended
+
+
+def words(rows: Rows, address: int, count: int = 1) -> npt.NDArray[np.int64]:
+    """64-bit words of the margins: (games,), or (games, count) for several in a row."""
+    found = np.ascontiguousarray(rows[:, address : address + 8 * count]).view(np.int64)
+    return found[:, 0] if count == 1 else found
+
+
+def measure(
+    name: str, *, games: int, seed: int = 1, level: int = 1, cabinet: sim.Cabinet = sim.Cabinet(),
+    max_frames: int = 200_000, threads: int = 1, player: Player | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """One row of results for one player: the games of a seed, with 95 % intervals."""
+    if games < 1:
+        raise ProtegeError(f"an evaluation needs at least one game; got {games}")
+    if max_frames < 1:
+        raise ProtegeError(f"games are cut after at least one frame; got {max_frames}")
+    began = time.perf_counter()
+    who = player or find_player(name)
+    parts = []
+    for first in range(0, games, BATCH):
+        rows = starts(
+            min(BATCH, games - first), seed=seed, level=level, cabinet=cabinet, domain=EVALUATION, first=first
+        )
+        parts.append(play(who, rows, max_frames=max_frames, threads=threads))
+    ended = np.concatenate(parts)
+    score = words(ended, ram.SCORE).astype(np.float64)
+    deaths = words(ended, ram.DEATHS, ram.DEATH_KINDS).sum(axis=0)
+    reached = ended[:, ram.P1_LEVEL].astype(np.int64) + 1
+    mean_low, mean_high = bootstrap(score, mean)
+    iqm_low, iqm_high = bootstrap(score, interquartile_mean)
+    return {
+        "player": name, "games": games, "seed": seed, "level": level,
+        "score_mean": float(score.mean()), "score_mean_low": mean_low, "score_mean_high": mean_high,
+        "score_median": float(np.median(score)), "score_iqm": float(interquartile_mean(score)),
+        "score_iqm_low": iqm_low, "score_iqm_high": iqm_high,
+        "points_per_life": float(score.sum() / max(1, deaths.sum())),
+        "level_mean": float(reached.mean()), "level_max": int(reached.max()),
+        "frames_mean": float(words(ended, ram.FRAMES).mean()),
+        "truncated": int((ended[:, ram.GAME_STATE] != ram.HIGH_SCORE_CHECK).sum()),
+        **{f"deaths_{cause}": int(count) for cause, count in zip(ram.DEATH_NAMES, deaths, strict=True)},
+        "start_bonus_mean": float(words(ended, ram.START_BONUS).mean()),
+        "seconds": time.perf_counter() - began,
+    }  # fmt: skip
+
+
+# --- filming -------------------------------------------------------------------------------------------------------
+
+
+def film(player: Player, row: Row) -> Iterator[Row]:
+    """A game tick by tick, also those between frames; each row is to be drawn before the next is asked for."""
+    games = Games(row[None])
+    live = games.rows[0]
+    while not sim.is_over(live):
+        fire, zap, spinner = to_commands(player.act(games.frames), 1)[0].tolist()
+        sim.step_game(live, fire != 0, zap != 0, False, spinner)
+        yield live
+        while not ram.in_control(live) and not sim.is_over(live):
+            sim.step_game(live, False, False, False, 0)
+            yield live
+        games.put(np.array([0]), live[None])
+
+
+def record(
+    name: str, out: Path, *, seed: int = 1, level: int = 1, best_of: int = 1, seconds: float = 45.0, size: int = 360
+) -> dict[str, Any]:
+    """Film the last `seconds` of a game (0: all of it) into a GIF, MP4 or WebM; of several games, the best."""
+    draw.check_recording_path(out)
+    player = find_player(name)
+    rows = starts(best_of, seed=seed, level=level, domain=EVALUATION)
+    chosen = 0
+    if best_of > 1:
+        chosen = int(words(play(player, rows), ram.SCORE).argmax())
+    ticks = sum(1 for _ in film(player, rows[chosen].copy()))
+    first = 0 if seconds <= 0 else max(0, ticks - int(seconds * TICKS_PER_SECOND))
+    step = 2  # every second tick is smooth enough and halves the file
+    score, reached, pictures = 0, level, []
+    for tick, live in enumerate(film(player, rows[chosen].copy())):
+        if tick >= first and (tick - first) % step == 0:
+            pictures.append(draw.render(live, size, size))
+        score, reached = int(ram.get_word(live, ram.SCORE)), int(live[ram.P1_LEVEL]) + 1
+    draw.write_recording(pictures, out, TICKS_PER_SECOND / step)
+    return {
+        "player": name, "seed": seed, "game": chosen, "score": score, "level": reached,
+        "ticks": ticks, "first_tick": first, "file": str(out), "bytes": out.stat().st_size,
+    }  # fmt: skip
+
+
+def table_rows(results: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """Results as text, for a table on the terminal."""
+    lines = []
+    for r in results:
+        deaths = "  ".join(f"{cause} {r[f'deaths_{cause}']}" for cause in ram.DEATH_NAMES if r[f"deaths_{cause}"])
+        interval = f"{r['score_mean_low']:,.0f} – {r['score_mean_high']:,.0f}"
+        figures = f"{r['score_mean']:,.0f}", interval, f"{r['score_median']:,.0f}", f"{r['points_per_life']:,.0f}"
+        lines.append((r["player"], *figures, f"{r['level_mean']:.1f}", f"{r['frames_mean']:,.0f}", deaths))
+    return lines
+
+
+TABLE_HEAD = ("player", "mean score", "95 % interval", "median", "points / life", "level", "frames", "deaths by")
