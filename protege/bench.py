@@ -108,7 +108,7 @@ def _ale_pong() -> Callable[[], tuple[int, float]] | None:
     ale = ale_py.ALEInterface()
     ale.setInt("random_seed", 1)
     ale.setFloat("repeat_action_probability", 0.0)
-    ale.loadROM(roms.get_rom_path("pong"))
+    ale.loadROM(roms.get_rom_path("pong"))  # type: ignore[arg-type]
     actions = ale.getMinimalActionSet()
 
     def slice_of_pong() -> tuple[int, float]:

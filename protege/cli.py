@@ -73,6 +73,7 @@ class Doctor:
 
 
 def run_eval(command: Eval) -> int:
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
@@ -96,7 +97,11 @@ def run_eval(command: Eval) -> int:
         for name, player in zip(names, players, strict=True)
     ]
     title = f"Tempest from level {command.level}, {command.games} games each, seed {command.seed}"
-    table = Table(*TABLE_HEAD, title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for name in TABLE_HEAD:
+        table.add_column(
+            name, no_wrap=name != TABLE_HEAD[-1], justify="left" if name in ("player", TABLE_HEAD[-1]) else "right"
+        )
     for line in table_rows(results):
         table.add_row(*line)
     Console().print(table)

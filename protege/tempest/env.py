@@ -17,6 +17,7 @@ from protege.kernels import announce_compilation, kernel
 from protege.tempest import ram, sim
 from protege.tempest.observe import VALUES, observe, observe_level
 from protege.tempest.ram import Row, Rows, get
+from protege.tempest.sim import Commands
 from protege.tempest.teacher import ACTIONS, RULE_SETS, advise, quantised, spinner_to
 
 TASK_VERSION: Final = 1  # rules, observation and rewards; a checkpoint of another version is refused
@@ -26,7 +27,6 @@ REWARD_LIMIT: Final = 10.0
 DEATH_PENALTY: Final = -1000.0
 LEVEL_BONUS: Final = 1000  # score changes from here on are level bonuses, and not paid
 
-Commands = npt.NDArray[np.int8]  # (games, 3): fire, zap, spinner
 Floats = npt.NDArray[np.float32]
 
 
@@ -49,14 +49,12 @@ class Frames(NamedTuple):
 
 
 def _empty_frames(games: int) -> Frames:
-    def zeros(kind: npt.DTypeLike, *shape: int) -> npt.NDArray[np.generic]:
-        return np.zeros((games, *shape), kind)
-
-    rewards = [zeros(np.float32) for _ in range(3)]
-    flags = [zeros(np.bool_) for _ in range(2)]
-    counts = [zeros(np.int64) for _ in range(4)]
-    commands = [zeros(np.int8, 3) for _ in range(2)]
-    return Frames(zeros(np.float32, VALUES), *rewards, *flags, *counts, *commands, zeros(np.float64))  # type: ignore[arg-type]
+    rewards = [np.zeros(games, np.float32) for _ in range(3)]
+    flags = [np.zeros(games, np.bool_) for _ in range(2)]
+    counts = [np.zeros(games, np.int64) for _ in range(4)]
+    commands = [np.zeros((games, 3), np.int8) for _ in range(2)]
+    observation = np.zeros((games, VALUES), np.float32)
+    return Frames._make([observation, *rewards, *flags, *counts, *commands, np.zeros(games)])
 
 
 # --- rewards -------------------------------------------------------------------------------------------------------
@@ -140,7 +138,8 @@ def _advance(rows: Rows, first: int, last: int, commands: Commands, rules: int, 
             frames.objective[g] = frames.subjective[g] = frames.reward[g] = 0.0
             frames.terminated[g], frames.over[g] = False, True
             continue
-        sim.step_game(row, commands[g, 0] != 0, commands[g, 1] != 0, False, np.int64(commands[g, 2]))
+        spinner: int = np.int64(commands[g, 2])  # type: ignore[assignment]
+        sim.step_game(row, commands[g, 0] != 0, commands[g, 1] != 0, False, spinner)
         lost = died(row)
         points = objective_reward(row)
         shaping = 0.0 if lost else subjective_reward(row)
@@ -215,7 +214,7 @@ class Games:
     def keep(self, which: npt.NDArray[np.int64]) -> None:
         """Go on with these games only."""
         self.rows = self.rows[which]
-        self.frames = Frames(*(array[which] for array in self.frames))
+        self.frames = Frames._make([array[which] for array in self.frames])
 
     def put(self, which: npt.NDArray[np.int64], rows: Rows) -> None:
         """Replace games: new ones for those that are over, or snapshots taken earlier."""

@@ -17,8 +17,9 @@ import numpy.typing as npt
 from protege import ProtegeError
 from protege.evaluate import EVALUATION, bootstrap, interquartile_mean, mean
 from protege.tempest import draw, ram, sim
-from protege.tempest.env import Commands, Frames, Games, starts, to_commands
+from protege.tempest.env import Frames, Games, starts, to_commands
 from protege.tempest.ram import Row, Rows
+from protege.tempest.sim import Commands
 from protege.tempest.teacher import ACTIONS
 
 TICKS_PER_SECOND = 12_096_000 / 4096 / 12 / 9  # 27.34: nine interrupts a tick
@@ -68,14 +69,14 @@ def _import_player(name: str) -> Player:
     if "" not in sys.path:
         sys.path.insert(0, "")  # so that a file beside the user is found, as with `python -m`
     try:
-        made = getattr(importlib.import_module(module_name), class_name)()
+        made: Player = getattr(importlib.import_module(module_name), class_name)()
     except (ImportError, AttributeError, TypeError) as problem:
         raise ProtegeError(
             f"cannot make player {name!r}: {problem}; expected an importable module and a class that needs no arguments"
         ) from problem
     if not callable(getattr(made, "act", None)):
         raise ProtegeError(f"player {name!r} has no method act(frames); see docs/tempest.md for a five-line example")
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 # --- measuring -----------------------------------------------------------------------------------------------------
@@ -184,13 +185,15 @@ def record(
 
 def table_rows(results: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
     """Results as text, for a table on the terminal."""
-    lines = []
+    lines: list[tuple[str, ...]] = []
     for r in results:
-        deaths = "  ".join(f"{cause} {r[f'deaths_{cause}']}" for cause in ram.DEATH_NAMES if r[f"deaths_{cause}"])
-        interval = f"{r['score_mean_low']:,.0f} – {r['score_mean_high']:,.0f}"
-        figures = f"{r['score_mean']:,.0f}", interval, f"{r['score_median']:,.0f}", f"{r['points_per_life']:,.0f}"
-        lines.append((r["player"], *figures, f"{r['level_mean']:.1f}", f"{r['frames_mean']:,.0f}", deaths))
+        deaths = sorted(((r[f"deaths_{cause}"], cause) for cause in ram.DEATH_NAMES), reverse=True)
+        lost = max(1, sum(count for count, _ in deaths))
+        causes = ", ".join(f"{cause} {count / lost:.0%}" for count, cause in deaths if count / lost >= 0.005)
+        score = f"{r['score_mean']:,.0f} ({r['score_mean_low']:,.0f}–{r['score_mean_high']:,.0f})"
+        figures = f"{r['score_median']:,.0f}", f"{r['points_per_life']:,.0f}", f"{r['level_mean']:.1f}"
+        lines.append((r["player"], score, *figures, causes))
     return lines
 
 
-TABLE_HEAD = ("player", "mean score", "95 % interval", "median", "points / life", "level", "frames", "deaths by")
+TABLE_HEAD = ("player", "mean score (95 %)", "median", "per life", "level", "deaths by")

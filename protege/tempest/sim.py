@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from protege import ProtegeError
 from protege.kernels import kernel
@@ -18,6 +19,8 @@ from protege.tempest.nymphs import move_nymphs, scatter_nymphs
 from protege.tempest.player import check_shots, clear_shots, fire, move_player, move_player_shots, superzap
 from protege.tempest.ram import Row, Rows, get
 from protege.tempest.states import accept_start, clear_objects, fill_level, load_tube, run_other_state, set_parameters
+
+Commands = npt.NDArray[np.int8]  # (games, 3): fire, zap, spinner
 
 _BLAST_LIMIT: Final = np.array([16, 21, 32, 32, 32, 16], np.int64)
 
@@ -189,7 +192,7 @@ def press(row: Row, fire_down: bool, zap_down: bool, start_down: bool, spinner: 
     """Apply the controls of the coming tick. Nine samples lie between ticks, so the debounce always follows."""
     bits = ram.FIRE_BUTTON * fire_down | ram.ZAP_BUTTON * zap_down | ram.START_BUTTON * start_down
     old = get(row, ram.BUTTONS)
-    row[ram.SPINNER] = spinner & 0xFF
+    row[ram.SPINNER] = spinner & 0xFF  # as a byte: two's complement
     row[ram.BUTTONS_PREVIOUS] = old
     row[ram.BUTTONS_RAW] = bits
     row[ram.BUTTONS] = bits
@@ -237,13 +240,14 @@ def skip_to_control(row: Row) -> None:
 
 
 @kernel
-def step_games(rows: Rows, first: int, last: int, commands: np.ndarray, fast_forward: bool) -> None:
+def step_games(rows: Rows, first: int, last: int, commands: Commands, fast_forward: bool) -> None:
     """One tick of games first..last-1 with commands (games, 3: fire, zap, spinner); finished games stand still."""
     for g in range(first, last):
         row = rows[g]
         if is_over(row):
             continue
-        step_game(row, commands[g, 0] != 0, commands[g, 1] != 0, False, np.int64(commands[g, 2]))
+        spinner: int = np.int64(commands[g, 2])  # type: ignore[assignment]
+        step_game(row, commands[g, 0] != 0, commands[g, 1] != 0, False, spinner)
         if fast_forward:
             skip_to_control(row)
 

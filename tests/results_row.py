@@ -1,0 +1,52 @@
+"""What a proof leaves behind: one JSON file in results/, in the form results/README.md describes."""
+
+import json
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+ROOT = Path(__file__).parents[1]
+
+
+def commit() -> str:
+    """The commit that is checked out, marked where the tree has changes."""
+    described = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude", "*"], cwd=ROOT, capture_output=True, text=True
+    )
+    return described.stdout.strip() or "unknown"
+
+
+def machine() -> dict[str, Any]:
+    """The machine and the libraries, with its load at this moment."""
+    return {
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "processor": processor(),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
+        "python": platform.python_version(),
+        **{name: metadata.version(name) for name in ("numba", "numpy")},
+        "load": round(psutil.getloadavg()[0], 2),
+    }
+
+
+def processor() -> str:
+    """The processor's name, which `platform` does not know on Linux."""
+    listing = Path("/proc/cpuinfo")
+    lines = listing.read_text().splitlines() if listing.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+def write_row(name: str, row: dict[str, Any]) -> Path:
+    """Add a row under a new name: a row that is there is never written again."""
+    day = datetime.now(UTC).date().isoformat()
+    number = 1
+    while (path := ROOT / "results" / f"{name}-{day}{f'-{number}' if number > 1 else ''}.json").exists():
+        number += 1
+    path.write_text(json.dumps({"name": path.stem, "date": day, "commit": commit(), **row}, indent=2) + "\n")
+    return path
