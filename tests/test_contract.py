@@ -1,7 +1,7 @@
-"""One check for every source of games: seeds, dtypes, shapes, endings kept apart, final observations kept, no shared buffers.
+"""One check for every source of games: seeds, dtypes, shapes, endings kept apart, no shared buffers.
 
-A source is whatever plays many games at once behind Gymnasium's vector interface, with next-step autoreset. A game joins
-by adding a line to SOURCES.
+A source is whatever plays many games at once behind Gymnasium's vector interface, with next-step autoreset. Another
+game joins by adding a line to SOURCES.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ SOURCES = {
 }
 
 
-@pytest.fixture(params=SOURCES.values(), ids=SOURCES.keys())
+@pytest.fixture(params=list(SOURCES.values()), ids=list(SOURCES))
 def source(request: pytest.FixtureRequest) -> Source:
     chosen: Source = request.param
     return chosen

@@ -1,7 +1,11 @@
 """Tempest through Gymnasium: one game or many, the same games for the same seeds, endings kept apart."""
 
+import re
 import subprocess
 import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -11,9 +15,9 @@ from gymnasium.utils.env_checker import check_env
 import protege.tempest  # noqa: F401 - registers the environment
 from protege import ProtegeError
 from protege.evaluate import TRAINING, seed_of
-from protege.tempest import draw, ram, sim
+from protege.tempest import draw, observe, ram, sim
 from protege.tempest.env import Games, starts
-from protege.tempest.gym import TempestEnv, TempestVectorEnv
+from protege.tempest.gym import Options, TempestEnv, TempestVectorEnv
 from protege.tempest.observe import HIDDEN
 from protege.tempest.teacher import ACTIONS
 
@@ -26,7 +30,7 @@ DEATHS = {f"deaths_{name}" for name in ram.DEATH_NAMES}
 def play(env, policy, most=20_000):
     """One episode after a reset: everything the steps gave."""
     steps = []
-    info = {}
+    info: dict[str, int] = {}
     for _ in range(most):
         steps.append(env.step(policy(info)))
         *_, terminated, truncated, info = steps[-1]
@@ -56,6 +60,7 @@ def test_make_gives_the_level_lives_and_difficulty_asked_for():
     assert env.observation_space == gymnasium.spaces.Box(-1.0, 1.0, (195,), np.float32)
     assert (info["level"], info["lives"], info["score"], info["frame"]) == (9, 3, 0, 0)
     hard = gymnasium.make(NAME, level=9, lives=5, bonus=0, difficulty="hard").unwrapped
+    assert isinstance(hard, TempestEnv)
     hard.reset(seed=1)
     row = np.frombuffer(hard.get_state(), np.uint8)
     assert (row[ram.LIVES], row[ram.BONUS_INTERVAL], row[ram.DIFFICULTY]) == (5, 0, 2)
@@ -117,7 +122,7 @@ def test_one_game_and_many_play_the_same_trajectories(episode):
     generator = np.random.default_rng(4)
     (observation, infos), (expected, expected_infos) = many.reset(seed=31), singles.reset(seed=31)
     endings = np.zeros(2, np.int64)
-    for frame in range(2500):
+    for frame in range(1500):
         assert np.array_equal(observation, expected)
         assert infos.keys() == expected_infos.keys()
         for name in infos:
@@ -334,7 +339,7 @@ def test_many_games_give_many_pictures():
     envs = gymnasium.make_vec(NAME, num_envs=2, render_mode="rgb_array")
     envs.reset(seed=1)
     pictures = envs.render()
-    assert isinstance(pictures, tuple) and [picture.shape for picture in pictures] == [(480, 480, 3)] * 2
+    assert isinstance(pictures, tuple) and [np.shape(picture) for picture in pictures] == [(480, 480, 3)] * 2
 
 
 # --- bad input -------------------------------------------------------------------------------------------------------
@@ -421,3 +426,40 @@ def test_a_list_of_seeds_gives_each_game_its_own():
     assert np.array_equal(observations[1], single.reset(seed=4)[0])
     with pytest.raises(ProtegeError, match="2 seeds are needed, one for each game; got 3"):
         envs.reset(seed=[1, 2, 3])
+
+
+# --- the game card ---------------------------------------------------------------------------------------------------
+
+CARD = (Path(__file__).parents[1] / "docs" / "tempest.md").read_text()
+
+
+@pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", CARD, re.DOTALL))
+def test_the_game_cards_examples_run(code):
+    names: dict[str, Any] = {}
+    exec(compile(code, "docs/tempest.md", "exec"), names)
+    if "Restless" in names:
+        games = Games(starts(3, seed=1))
+        games.step(names["Restless"]().act(games.frames))
+
+
+def test_the_game_card_lists_every_value_once_and_in_order():
+    section = CARD[CARD.index("## Observation") : CARD.index("## Rewards")]
+    listed: list[int] = []
+    for first, last in re.findall(r"^\| (\d+)(?:-(\d+))? \|", section, re.MULTILINE):
+        listed += range(int(first), int(last or first) + 1)
+    assert listed == list(range(195))
+    for line in section.splitlines():
+        for name in re.findall(r"`([A-Z_]+)`", line):
+            assert hasattr(observe, name), f"observe.py has no {name}"
+            place = re.match(r"\| (\d+)(?:-(\d+))? \|", line)
+            chosen = getattr(observe, name)
+            if place and isinstance(chosen, slice):
+                assert chosen.start == int(place[1])
+
+
+def test_the_game_card_lists_every_option():
+    section = CARD[CARD.index("## Options") : CARD.index("## The teacher")]
+    listed = {
+        name for cell in re.findall(r"^\| (`.*?) \|", section, re.MULTILINE) for name in re.findall(r"`(\w+)`", cell)
+    }
+    assert listed == {field.name for field in fields(Options) if field.init} | {"render_mode", "num_envs", "threads"}

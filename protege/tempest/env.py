@@ -126,7 +126,7 @@ def _look(row: Row, g: int, rules: int, new_level: bool, frames: Frames) -> None
         frames.advice[g, 1] = frames.advice_full[g, 1] = 1 if zap else 0
         frames.advice[g, 2] = quantised(spinner)
         frames.advice_full[g, 2] = spinner
-    frames.chance[g] = np.float64(ram.next_random(row, ram.PLAYER_STREAM) >> np.uint64(11)) * 2.0**-53
+    frames.chance[g] = ram.player_chance(row, ram.CHANCE_TO_ACT)
 
 
 @kernel
@@ -163,12 +163,14 @@ def _look_at(rows: Rows, which: npt.NDArray[np.int64], rules: int, frames: Frame
 def to_commands(actions: npt.ArrayLike, games: int) -> Commands:
     """Joint actions (games,) or commands (games, 3) as commands; anything else is refused."""
     given = np.asarray(actions)
-    if given.shape not in ((games,), (games, 3)) or given.dtype.kind not in "iub":
+    if given.shape not in ((games,), (games, 3)) or given.dtype.kind not in "iu":
         raise ProtegeError(
             f"actions must be whole numbers of shape ({games},) for joint actions 0..43 or ({games}, 3) for fire, zap, "
             f"spinner; got {given.dtype} of shape {given.shape}"
         )
     if given.ndim == 2:
+        if given.dtype != np.int8 and games and (given.min() < -128 or given.max() > 127):
+            raise ProtegeError(f"commands are signed bytes, -128..127; got {int(given.min())}..{int(given.max())}")
         return given.astype(np.int8, copy=False)
     if games and (given.min() < 0 or given.max() >= len(ACTIONS)):
         raise ProtegeError(f"joint actions are 0..{len(ACTIONS) - 1}; got {int(given.min())}..{int(given.max())}")
@@ -221,6 +223,8 @@ class Games:
         if rows.shape != (len(which), ram.ROW_BYTES):
             raise ProtegeError(f"{len(which)} snapshots of {ram.ROW_BYTES} bytes are needed; got shape {rows.shape}")
         self.rows[which] = rows
+        self.frames.over[which] = rows[:, ram.GAME_STATE] == ram.HIGH_SCORE_CHECK
+        self.frames.terminated[which] = False
         _look_at(self.rows, np.asarray(which, np.int64), self._rules, self.frames)
 
     def snapshot(self, which: int) -> bytes:

@@ -28,10 +28,8 @@ Ints = npt.NDArray[np.int64]  # (games,)
 EPISODES: Final = ("game", "life")
 REWARDS: Final = ("shaped", "score")
 RENDER_MODES: Final = ("rgb_array",)
-FRAMES_PER_SECOND: Final = 27.34  # of the arcade machine
 
 _HIDDEN: Final = list(HIDDEN)
-_PLAYER_STREAM: Final = slice(ram.PLAYER_STREAM, ram.PLAYER_STREAM + 8)
 # Spinner level + 12 -> its place in SPINNER_LEVELS, which is the last digit of a joint action.
 _SPINNER_PLACE: Final = np.zeros(25, np.int64)
 _SPINNER_PLACE[SPINNER_LEVELS.astype(np.int64) + 12] = np.arange(len(SPINNER_LEVELS))
@@ -80,8 +78,6 @@ class _Episodes:
         self._seeds = [0] * count
         self._number = [0] * count  # of the next game of that seed
         self._score = np.zeros(count, np.int64)
-        # The players' random streams as they were before the frame in view was looked at: looking draws from them.
-        self._streams = np.zeros((count, 8), np.uint8)
 
     def seed(self, seeds: Sequence[int]) -> None:
         """Games from here on are number 0, 1, ... of these seeds."""
@@ -116,15 +112,12 @@ class _Episodes:
         self.begun = True
 
     def snapshot(self, game: int) -> bytes:
-        """The game as it is; looking at it again draws the same advice."""
-        row = self.games.rows[game].copy()
-        row[_PLAYER_STREAM] = self._streams[game]
-        return row.tobytes()
+        """The game as it is."""
+        return self.games.snapshot(game)
 
     def play(self, actions: Ints, waiting: Flags) -> tuple[npt.NDArray[np.float64], Flags, Flags]:
         """One frame of all games except those `waiting`: reward, terminated, truncated."""
         rows, frames, playing = self.games.rows, self.games.frames, ~waiting
-        self._streams[playing] = rows[playing, _PLAYER_STREAM]
         states = rows[waiting, ram.GAME_STATE]
         rows[waiting, ram.GAME_STATE] = ram.HIGH_SCORE_CHECK  # finished games stand still
         self.games.step(actions)
@@ -167,7 +160,6 @@ class _Episodes:
         return self.games.rows.view(np.int64)[:, address // 8]
 
     def _put(self, which: Ints, rows: ram.Rows) -> None:
-        self._streams[which] = rows[:, _PLAYER_STREAM]
         self.games.put(which, rows)
         self._score[which] = self.games.frames.score[which]
 
@@ -192,14 +184,15 @@ def _check_render_mode(render_mode: str | None) -> None:
         raise ProtegeError(f"render_mode must be {' or '.join(RENDER_MODES)} or None; got {render_mode!r}")
 
 
-def _spaces() -> tuple[gymnasium.spaces.Box, gymnasium.spaces.Discrete]:
-    return gymnasium.spaces.Box(-1.0, 1.0, (VALUES,), np.float32), gymnasium.spaces.Discrete(len(ACTIONS))
+def _spaces() -> tuple[gymnasium.Space[Observations], gymnasium.Space[np.int64]]:
+    seen: Any = gymnasium.spaces.Box(-1.0, 1.0, (VALUES,), np.float32)  # typed only as some kind of number
+    return seen, gymnasium.spaces.Discrete(len(ACTIONS))
 
 
 class TempestEnv(gymnasium.Env[Observations, np.int64]):
     """One game of Tempest."""
 
-    metadata = {"render_modes": list(RENDER_MODES), "render_fps": FRAMES_PER_SECOND}
+    metadata = {"render_modes": list(RENDER_MODES), "render_fps": ram.TICKS_PER_SECOND}
 
     def __init__(self, *, render_mode: str | None = None, **options: Any):
         """`options` are the fields of `Options`."""
@@ -228,7 +221,7 @@ class TempestEnv(gymnasium.Env[Observations, np.int64]):
         seen = self._episodes.observation()[0]
         return seen, float(reward[0]), bool(terminated[0]), bool(truncated[0]), self._info()
 
-    def render(self) -> npt.NDArray[np.uint8]:  # type: ignore[override]
+    def render(self) -> npt.NDArray[np.uint8]:
         """The game as pixels (480, 480, 3)."""
         return _pictures(self._episodes, self.render_mode)[0]
 
@@ -238,7 +231,7 @@ class TempestEnv(gymnasium.Env[Observations, np.int64]):
         return self._episodes.snapshot(0)
 
     def set_state(self, state: bytes) -> tuple[Observations, dict[str, Any]]:
-        """Go on from what `get_state` gave, or `Games.snapshot`. Answers as `reset` does; later resets are unaffected."""
+        """Go on from what `get_state` or `Games.snapshot` gave. Answers as `reset` does; later resets are as before."""
         self._episodes.restore(0, state)
         return self._episodes.observation()[0], self._info()
 
@@ -258,7 +251,7 @@ class TempestVectorEnv(gymnasium.vector.VectorEnv[Observations, Ints, npt.NDArra
 
     metadata = {
         "render_modes": list(RENDER_MODES),
-        "render_fps": FRAMES_PER_SECOND,
+        "render_fps": ram.TICKS_PER_SECOND,
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
 

@@ -22,7 +22,6 @@ from protege.tempest.ram import Row, Rows
 from protege.tempest.sim import Commands
 from protege.tempest.teacher import ACTIONS
 
-TICKS_PER_SECOND = 12_096_000 / 4096 / 12 / 9  # 27.34: nine interrupts a tick
 BATCH = 1024  # games evaluated side by side
 
 
@@ -169,14 +168,14 @@ def record(
     if best_of > 1:
         chosen = int(words(play(player, rows), ram.SCORE).argmax())
     ticks = sum(1 for _ in film(player, rows[chosen].copy()))
-    first = 0 if seconds <= 0 else max(0, ticks - int(seconds * TICKS_PER_SECOND))
+    first = 0 if seconds <= 0 else max(0, ticks - int(seconds * ram.TICKS_PER_SECOND))
     step = 2  # every second tick is smooth enough and halves the file
     score, reached, pictures = 0, level, []
     for tick, live in enumerate(film(player, rows[chosen].copy())):
         if tick >= first and (tick - first) % step == 0:
             pictures.append(draw.render(live, size, size))
         score, reached = int(ram.get_word(live, ram.SCORE)), int(live[ram.P1_LEVEL]) + 1
-    draw.write_recording(pictures, out, TICKS_PER_SECOND / step)
+    draw.write_recording(pictures, out, ram.TICKS_PER_SECOND / step)
     return {
         "player": name, "seed": seed, "game": chosen, "score": score, "level": reached,
         "ticks": ticks, "first_tick": first, "file": str(out), "bytes": out.stat().st_size,

@@ -16,6 +16,7 @@ Row = npt.NDArray[np.uint8]  # (ROW_BYTES,)
 Rows = npt.NDArray[np.uint8]  # (games, ROW_BYTES)
 
 RAM_BYTES: Final = 0x800
+TICKS_PER_SECOND: Final = 12_096_000 / 4096 / 12 / 9  # 27.34: nine interrupts a tick
 
 # Zero page.
 GAME_STATE: Final = 0x00
@@ -164,6 +165,11 @@ FREE_PLAY: Final = 0x86C
 DEMO: Final = 0x86D
 ROW_BYTES: Final = 0x880
 
+# What the player's stream is for: so many numbers a frame.
+CHANCE_OF_FIRE: Final = 1  # the teacher's
+CHANCE_TO_ACT: Final = 2  # handed to whoever plays
+PLAYER_CHANCES: Final = 2
+
 # GAME_STATE values.
 NEW_GAME: Final = 0x00
 NEW_LIFE: Final = 0x02
@@ -252,14 +258,36 @@ def add_to_word(row: Row, address: int, amount: int) -> None:
     put_word(row, address, get_word(row, address) + np.uint64(amount))
 
 
+STREAM_STEP: Final = np.uint64(0x9E3779B97F4A7C15)
+
+
 @kernel
-def next_random(row: Row, stream: int) -> np.uint64:
-    """The next 64 random bits of a stream (splitmix64), advancing it."""
-    state = get_word(row, stream) + np.uint64(0x9E3779B97F4A7C15)
-    put_word(row, stream, state)
+def random_bits(state: np.uint64) -> np.uint64:
+    """64 random bits from a state of a stream (splitmix64)."""
     z = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
+
+
+@kernel
+def next_random(row: Row, stream: int) -> np.uint64:
+    """The next 64 random bits of a stream, advancing it."""
+    state = get_word(row, stream) + STREAM_STEP
+    put_word(row, stream, state)
+    return random_bits(state)
+
+
+@kernel
+def player_chance(row: Row, number: int) -> float:
+    """The player's random numbers of this frame, in [0, 1): the same as often as it is looked at."""
+    state = get_word(row, PLAYER_STREAM) + np.uint64(number) * STREAM_STEP
+    return np.float64(random_bits(state) >> np.uint64(11)) * 2.0**-53
+
+
+@kernel
+def next_player_chances(row: Row) -> None:
+    """Go on to the numbers of the next frame."""
+    put_word(row, PLAYER_STREAM, get_word(row, PLAYER_STREAM) + np.uint64(PLAYER_CHANCES) * STREAM_STEP)
 
 
 EVERY_BYTE: Final = np.uint64(0x0101010101010101)

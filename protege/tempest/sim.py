@@ -222,6 +222,7 @@ def step_game(row: Row, fire_down: bool, zap_down: bool, start_down: bool, spinn
     remember(row)
     if ram.in_control(row):
         ram.add_to_word(row, ram.FRAMES, 1)
+        ram.next_player_chances(row)
     press(row, fire_down, zap_down, start_down, spinner)
     tick(row)
 
@@ -267,9 +268,9 @@ class Cabinet:
     demo: bool = False  # with free play: all start levels offered, and start skips a level
 
     def __post_init__(self) -> None:
-        if not 2 <= self.lives <= 5:
+        if not isinstance(self.lives, int) or not 2 <= self.lives <= 5:
             raise ProtegeError(f"lives must be 2 to 5, the cabinet's switch positions; got {self.lives}")
-        if not 0 <= self.bonus <= 7:
+        if not isinstance(self.bonus, int) or not 0 <= self.bonus <= 7:
             raise ProtegeError(f"bonus must be 0 (never) to 7 (every 70,000 points); got {self.bonus}")
         if self.difficulty not in levels.DIFFICULTIES:
             raise ProtegeError(f"difficulty must be one of {', '.join(levels.DIFFICULTIES)}; got {self.difficulty!r}")

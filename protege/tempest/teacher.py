@@ -200,9 +200,8 @@ def _wants_zap(row: Row, rules: int) -> bool:
 
 @kernel
 def advise(row: Row, rules: int) -> tuple[int, bool, bool]:
-    """Target lane, fire, zap. Fire is one draw from the player's stream, taken whatever the rules then say."""
-    draw = np.float64(ram.next_random(row, ram.PLAYER_STREAM) >> np.uint64(11)) * 2.0**-53
-    fire = bool(draw < FIRE_PROBABILITY)
+    """Target lane, fire, zap. Fire is a chance of this frame, whatever else; `newer` counts its cooldown here."""
+    fire = ram.player_chance(row, ram.CHANCE_OF_FIRE) < FIRE_PROBABILITY
     state = get(row, ram.GAME_STATE)
     if state == ram.ZOOM:
         return _steer_zoom(row), fire, False
