@@ -16,9 +16,8 @@ ROOT = Path(__file__).parents[1]
 
 def commit() -> str:
     """The commit that is checked out, marked where the tree has changes."""
-    described = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude", "*"], cwd=ROOT, capture_output=True, text=True
-    )
+    words = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude", "*"]
+    described = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     return described.stdout.strip() or "unknown"
 
 

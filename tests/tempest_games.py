@@ -89,7 +89,7 @@ class Simulated:
 
     def take(self, row: margin.Row) -> None:
         self.row = row
-        self.ram = memoryview(row)[: margin.RAM_BYTES]
+        self.ram = row.data[: margin.RAM_BYTES]
 
     def power_on(self) -> None:
         self.take(sim.power_on(self.cabinet, self.first_state))
@@ -107,7 +107,7 @@ class Simulated:
 
     def will_draw(self, *values: int) -> None:
         self.first_state = seed_that_draws(*values)
-        memoryview(self.row)[self.stream()] = self.first_state.to_bytes(8, "little")
+        self.row.data[self.stream()] = self.first_state.to_bytes(8, "little")
 
     def drawn(self) -> int:
         state = int.from_bytes(self.row[self.stream()].tobytes(), "little")

@@ -65,6 +65,16 @@ def test_a_nymph_waits_at_40_while_a_higher_slot_holds_its_lane(machine):
     assert listed(game, t.NYMPH_TIMER + 6, 3) == [0x3F, 0x40, 0x2F]
 
 
+def test_empty_nymph_slots_keep_what_lies_in_them(machine):
+    """4.1: only waiting nymphs circle. The high-score explosion leaves bytes here that are no lanes."""
+    game = started(machine, 1)
+    stale = bytes(range(0x60, 0x60 + 54))
+    game.ram[t.NYMPH_LANE + 10 : t.NYMPH_LANE + 64] = stale
+    for _ in range(4):
+        game.tick()
+    assert bytes(game.ram[t.NYMPH_LANE + 10 : t.NYMPH_LANE + 64]) == stale
+
+
 def test_a_negative_room_becomes_the_total(machine):
     """4.2 step 3."""
     game = quiet(machine, 5)
@@ -222,7 +232,7 @@ def test_more_shots_in_flight_make_the_next_one_less_likely(machine, in_flight, 
     assert game.ram[t.ESHOT_COUNT] == in_flight + fires
 
 
-@pytest.mark.parametrize(("level", "ticks"), [(2, 45), (3, 43), (4, 42), (8, 37), (12, 34), (66, 45), (76, 34), (98, 33)])
+@pytest.mark.parametrize(("level", "ticks"), [(2, 45), (3, 43), (4, 42), (8, 37), (12, 34), (66, 45), (98, 33)])
 def test_the_zoom_quickens_with_the_level(machine, level, ticks):
     """9."""
     game = quiet(machine, level)

@@ -245,4 +245,4 @@ def move_nymphs(row: Row) -> None:
         ram.put_word(row, ram.NYMPH_TIMER + group, timers)
         turning = ((timers >> np.uint64(7)) | (timers >> np.uint64(6))) & ram.EVERY_BYTE  # $40 and above
         lanes = ram.get_word(row, ram.NYMPH_LANE + group) + turning * turn
-        ram.put_word(row, ram.NYMPH_LANE + group, lanes & np.uint64(0x0F0F0F0F0F0F0F0F))
+        ram.put_word(row, ram.NYMPH_LANE + group, lanes & ~(turning * np.uint64(0xF0)))
