@@ -18,7 +18,7 @@ PACKAGE = ROOT / "protege"
 
 # Top to bottom: a file may import only files above it. Files that do not exist yet keep their place.
 ORDER = """
-    __init__.py py.typed kernels.py runs.py checkpoints.py league.py evaluate.py
+    __init__.py py.typed kernels.py files.py metrics.py runs.py checkpoints.py league.py evaluate.py
     learn/__init__.py learn/replay.py learn/rainbow.py learn/pqn.py learn/rollout.py learn/ppo.py
     tempest/__init__.py tempest/ram.py tempest/levels.py tempest/nymphs.py tempest/enemies.py tempest/player.py
     tempest/states.py tempest/sim.py tempest/draw.py tempest/observe.py tempest/teacher.py tempest/env.py tempest/gym.py
