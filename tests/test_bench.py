@@ -12,15 +12,15 @@ from tests.results_row import machine, write_row
 
 def test_sides_take_turns_and_the_median_is_reported() -> None:
     order = []
-    rates = iter([1, 9, 2, 9, 3, 9, 4, 9, 100, 9, 5, 9, 6, 9, 7, 9, 8, 9])
+    rates = iter(rate for i in range(31) for rate in (i if i < 30 else 1000, 9))
 
     def side(name: str) -> tuple[int, float]:
         order.append(name)
         return next(rates), 1.0
 
-    found = alternate({"a": lambda: side("a"), "b": lambda: side("b")})
-    assert "".join(order) == "ab" * 9
-    assert found == {"a": 5.0, "b": 9.0}  # 1 2 3 4 5 6 7 8 100: one slow or fast slice does not matter
+    found = alternate({"a": lambda: side("a"), "b": lambda: side("b")}, seconds=1.0)
+    assert "".join(order) == "ab" * 31
+    assert found == {"a": 15.0, "b": 9.0}  # 0 to 29 and 1000: one slow or fast slice does not matter
 
 
 @pytest.mark.slow

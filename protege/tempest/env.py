@@ -4,9 +4,12 @@
 in which the player has control; the ticks between two frames (dying, zooming in, menus) pass inside a step.
 """
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from functools import partial
+from queue import SimpleQueue
+from threading import Thread
 from typing import Final, NamedTuple
+from weakref import finalize
 
 import numpy as np
 import numpy.typing as npt
@@ -177,6 +180,24 @@ def to_commands(actions: npt.ArrayLike, games: int) -> Commands:
     return ACTIONS[given]
 
 
+Tasks = SimpleQueue[Callable[[], None] | None]
+
+
+def _work(tasks: Tasks, done: SimpleQueue[BaseException | None]) -> None:
+    """A helping thread: one part of each step. Bare queues: an executor's hand-over would last as long as a step."""
+    while (task := tasks.get()) is not None:
+        try:
+            task()
+            done.put(None)
+        except BaseException as problem:  # handed to the thread that asked
+            done.put(problem)
+
+
+def _dismiss(tasks: Tasks, threads: int) -> None:
+    for _ in range(threads):
+        tasks.put(None)
+
+
 class Games:
     """Many games of Tempest, advanced together; a finished one waits until it is given a new row."""
 
@@ -194,7 +215,11 @@ class Games:
         self.frames = _empty_frames(len(rows))
         self._rules = -1 if rules is None else RULE_SETS[rules]
         self._threads = max(1, threads)
-        self._pool = ThreadPoolExecutor(self._threads - 1, "games") if self._threads > 1 else None
+        self._hand_out: Tasks = SimpleQueue()
+        self._hand_back: SimpleQueue[BaseException | None] = SimpleQueue()
+        for _ in range(self._threads - 1):
+            Thread(target=_work, args=(self._hand_out, self._hand_back), name="games", daemon=True).start()
+        finalize(self, _dismiss, self._hand_out, self._threads - 1)
         _look_at(self.rows, np.arange(len(rows)), self._rules, self.frames)
 
     def __len__(self) -> int:
@@ -204,13 +229,13 @@ class Games:
         """Play one frame of every game."""
         arguments = to_commands(actions, len(self.rows)), self._rules, self.frames
         edges = [len(self.rows) * i // self._threads for i in range(self._threads + 1)]
-        running = []
-        if self._pool is not None:
-            for first, last in zip(edges[1:-1], edges[2:], strict=True):
-                running.append(self._pool.submit(_advance, self.rows, first, last, *arguments))
+        for first, last in zip(edges[1:-1], edges[2:], strict=True):
+            self._hand_out.put(partial(_advance, self.rows, first, last, *arguments))
         _advance(self.rows, 0, edges[1], *arguments)
-        for part in running:
-            part.result()
+        for _ in range(self._threads - 1):
+            problem = self._hand_back.get()
+            if problem is not None:
+                raise problem
         return self.frames
 
     def keep(self, which: npt.NDArray[np.int64]) -> None:

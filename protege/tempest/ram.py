@@ -280,14 +280,9 @@ def next_random(row: Row, stream: int) -> np.uint64:
 @kernel
 def player_chance(row: Row, number: int) -> float:
     """The player's random numbers of this frame, in [0, 1): the same as often as it is looked at."""
-    state = get_word(row, PLAYER_STREAM) + np.uint64(number) * STREAM_STEP
+    place = np.uint64(PLAYER_CHANCES) * get_word(row, FRAMES) + np.uint64(number)
+    state = get_word(row, PLAYER_STREAM) + place * STREAM_STEP
     return np.float64(random_bits(state) >> np.uint64(11)) * 2.0**-53
-
-
-@kernel
-def next_player_chances(row: Row) -> None:
-    """Go on to the numbers of the next frame."""
-    put_word(row, PLAYER_STREAM, get_word(row, PLAYER_STREAM) + np.uint64(PLAYER_CHANCES) * STREAM_STEP)
 
 
 EVERY_BYTE: Final = np.uint64(0x0101010101010101)

@@ -202,10 +202,10 @@ def press(row: Row, fire_down: bool, zap_down: bool, start_down: bool, spinner: 
 @kernel
 def remember(row: Row) -> None:
     """Keep what observations and rewards compare with: the machine as it stands before a tick."""
-    for slot in range(ram.ENEMY_COUNT):
-        row[ram.PREVIOUS_TYPE + slot] = row[ram.ENEMY_TYPE + slot]
-        row[ram.PREVIOUS_LANE + slot] = row[ram.ENEMY_LANE + slot]
-        row[ram.PREVIOUS_DEPTH + slot] = row[ram.ENEMY_DEPTH + slot]
+    # Eight bytes at once: each copy carries one byte too many, which the next one sets right.
+    ram.put_word(row, ram.PREVIOUS_TYPE, ram.get_word(row, ram.ENEMY_TYPE))
+    ram.put_word(row, ram.PREVIOUS_LANE, ram.get_word(row, ram.ENEMY_LANE))
+    ram.put_word(row, ram.PREVIOUS_DEPTH, ram.get_word(row, ram.ENEMY_DEPTH))
     row[ram.PREVIOUS_PLAYER_LANE] = row[ram.PLAYER_LANE]
     row[ram.PREVIOUS_PLAYER_EDGE] = row[ram.PLAYER_EDGE]
     for i in range(3):
@@ -222,7 +222,6 @@ def step_game(row: Row, fire_down: bool, zap_down: bool, start_down: bool, spinn
     remember(row)
     if ram.in_control(row):
         ram.add_to_word(row, ram.FRAMES, 1)
-        ram.next_player_chances(row)
     press(row, fire_down, zap_down, start_down, spinner)
     tick(row)
 
