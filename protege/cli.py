@@ -18,7 +18,7 @@ from tyro.conf import FlagCreatePairsOff, OmitSubcommandPrefixes, Positional, Us
 from protege import ProtegeError, __version__
 
 Game = Literal["tempest"]
-Benchmark = Literal["tempest-sim"]
+Benchmark = Literal["tempest-sim", "tempest-profile"]
 
 USAGE_ERROR = 2
 INTERRUPTED = 130  # what a shell reports for a program ended by Ctrl-C

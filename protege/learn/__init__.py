@@ -1,0 +1,1 @@
+"""Learners, each told nothing of any game."""
