@@ -11,6 +11,7 @@ from torch import nn
 from protege.learn.pqn import PQN, PQNConfig, Rollout, lambda_returns
 
 Ints = npt.NDArray[np.int64]
+Outcome = tuple[Ints, npt.NDArray[np.float32], npt.NDArray[np.bool_]]  # next places, rewards, endings
 
 
 def column(*values: float) -> npt.NDArray[np.float32]:
@@ -61,12 +62,13 @@ class Table(nn.Module):
 
 
 def train(
-    states: int, actions: int, step: Callable[[Ints, Ints], tuple[Ints, npt.NDArray[np.float32], npt.NDArray[np.bool_]]],
+    states: int, actions: int, step: Callable[[Ints, Ints], Outcome],
     *, discount: float, trace: float, rounds: int, start: int = 0,
 ) -> npt.NDArray[np.float32]:  # fmt: skip
     """Learn a small world by random behaviour; returns its table of values (states, actions)."""
     config = PQNConfig(games=64, horizon=16, minibatch=256, discount=discount, trace=trace, learning_rate=0.05)
-    learner = PQN(Table(states, actions), config)
+    table = Table(states, actions)
+    learner = PQN(table, config)
     generator, torch_generator = np.random.default_rng(1), torch.Generator().manual_seed(1)
     place = np.full(config.games, start)
     rollout = Rollout.empty(config, states)
@@ -82,14 +84,13 @@ def train(
                 place, rollout.rewards[t], rollout.terminated[t] = step(place, rollout.actions[t])
                 place = np.where(rollout.terminated[t], start, place)
         learner.learn(rollout, 0.0, torch_generator)
-    weights = learner.network.values.weight.detach().numpy()  # type: ignore[union-attr]
-    return np.asarray(weights.T)
+    return np.asarray(table.values.weight.detach().numpy().T)
 
 
 @pytest.mark.slow
 def test_a_chain_is_solved_to_its_known_values() -> None:
     # Five places in a row; right leads on, left back to the start; a reward of 1 at the far end, then it is over.
-    def step(place: Ints, action: Ints) -> tuple[Ints, npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+    def step(place: Ints, action: Ints) -> Outcome:
         arrived = (place == 4) & (action == 1)
         return np.where(action == 1, np.minimum(place + 1, 4), 0), arrived.astype(np.float32), arrived
 
@@ -101,7 +102,7 @@ def test_a_chain_is_solved_to_its_known_values() -> None:
 @pytest.mark.slow
 def test_a_delayed_reward_is_credited_to_the_move_that_earned_it() -> None:
     # The first move decides; ten steps later it pays 1 or nothing. States: start, ten on the good path, ten on the bad.
-    def step(place: Ints, action: Ints) -> tuple[Ints, npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+    def step(place: Ints, action: Ints) -> Outcome:
         following = np.where(place == 0, np.where(action == 1, 1, 11), place + 1)
         over = (place == 10) | (place == 20)
         return np.where(over, 0, following), (place == 10).astype(np.float32), over
@@ -116,7 +117,7 @@ def test_a_gridworld_is_solved_to_its_optimal_values() -> None:
     # 4 x 4, goal in the far corner pays 1, every step costs 0.04, walls hold: values by the number of steps to go.
     size = 4
 
-    def step(place: Ints, action: Ints) -> tuple[Ints, npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+    def step(place: Ints, action: Ints) -> Outcome:
         x, y = place % size, place // size
         x = np.clip(x + np.array([1, -1, 0, 0])[action], 0, size - 1)
         y = np.clip(y + np.array([0, 0, 1, -1])[action], 0, size - 1)

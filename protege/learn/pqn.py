@@ -104,7 +104,8 @@ class PQN:
         rounds = 0
         for _ in range(c.epochs):
             order = torch.randperm(len(targets), generator=generator)
-            for picked in order.split(c.minibatch):
+            for first in range(0, len(order), c.minibatch):
+                picked = order[first : first + c.minibatch]
                 totals += self._update(features[picked], actions[picked], targets[picked], advice[picked], distillation)
                 rounds += 1
         loss, cloning, agreement, norm, value = (totals / rounds).tolist()
@@ -131,7 +132,7 @@ class PQN:
             cloning = nn.functional.cross_entropy(values / self.config.temperature, advice)
             total = loss + distillation * cloning
         self.optimiser.zero_grad(set_to_none=True)
-        total.backward()
+        total.backward()  # type: ignore[no-untyped-call]
         norm = nn.utils.clip_grad_norm_(self.network.parameters(), self.config.gradient_limit)
         self.optimiser.step()
         self.updates += 1
