@@ -2,7 +2,7 @@
 
 Many games advance together for a horizon; Q(lambda) returns come from the values seen while acting, so a sample costs
 one forward pass to act and one forward and backward pass to learn. Layer norm in the network takes the place of the
-target network. Follows PQN (Gallici et al., 2024), with two differences: a distillation term towards a teacher's action,
+target network. Follows PQN (Gallici et al., 2024), with two differences: distillation towards a teacher's action,
 weighted by the caller, and Huber loss instead of squared error.
 """
 
