@@ -8,6 +8,7 @@ import importlib
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,11 +17,11 @@ import numpy.typing as npt
 
 from protege import ProtegeError
 from protege.evaluate import EVALUATION, bootstrap, interquartile_mean, mean
+from protege.kernels import announce_compilation, kernel
 from protege.tempest import draw, ram, sim
 from protege.tempest.env import Frames, Games, starts, to_commands
 from protege.tempest.ram import Row, Rows
-from protege.tempest.sim import Commands
-from protege.tempest.teacher import ACTIONS
+from protege.tempest.teacher import ACTIONS, MEET, advise, quantised, spinner_to
 
 BATCH = 1024  # games evaluated side by side
 
@@ -32,32 +33,60 @@ class Player(Protocol):
         """Joint actions (games,) or commands (games, 3) for the frames as they stand."""
 
 
-class Teacher:
-    """The scripted player; `full` sends its spinner commands unquantised, up to 29."""
+class Scripted:
+    """The built-in players: the teacher, its spinner quantised or in full, and chance.
 
-    def __init__(self, full: bool = False):
-        self.full = full
+    They need no observation, so whole games of theirs run in compiled code.
+    """
 
-    def act(self, frames: Frames) -> Commands:
-        return frames.advice_full if self.full else frames.advice
+    def __init__(self, manner: int):
+        self.manner = manner
+
+    def act(self, frames: Frames) -> npt.ArrayLike:
+        if self.manner == CHANCE:
+            return (frames.chance * len(ACTIONS)).astype(np.int64)
+        return frames.advice if self.manner == QUANTISED else frames.advice_full
+
+    def play_out(self, rows: Rows, max_frames: int, threads: int) -> None:
+        """Play every game to its end, or to `max_frames`."""
+        edges = [len(rows) * i // threads for i in range(threads + 1)]
+        with ThreadPoolExecutor(threads) as pool:
+            parts = [
+                pool.submit(_play_out, rows, first, last, self.manner, max_frames)
+                for first, last in zip(edges[:-1], edges[1:], strict=True)
+            ]
+            for part in parts:
+                part.result()
 
 
-class RandomPlayer:
-    """Uniform over the 44 actions, from each game's own player stream."""
-
-    def act(self, frames: Frames) -> npt.NDArray[np.int64]:
-        return (frames.chance * len(ACTIONS)).astype(np.int64)
+QUANTISED, IN_FULL, CHANCE = 0, 1, 2  # manners of the built-in players
 
 
-BUILT_IN = ("teacher", "teacher-full", "random")
+@kernel
+def _play_out(rows: Rows, first: int, last: int, manner: int, max_frames: int) -> None:
+    for g in range(first, last):
+        row = rows[g]
+        while not sim.is_over(row) and ram.get_word(row, ram.FRAMES) < np.uint64(max_frames):
+            if manner == CHANCE:
+                action = ACTIONS[int(ram.player_chance(row, ram.CHANCE_TO_ACT) * len(ACTIONS))]
+                fire, zap = action[0] != 0, action[1] != 0
+                spinner: int = np.int64(action[2])  # type: ignore[assignment]
+            else:
+                target, fire, zap = advise(row, MEET)
+                spinner = spinner_to(row, target)
+                if manner == QUANTISED:
+                    spinner = quantised(spinner)
+            sim.step_game(row, fire, zap, False, spinner)
+            sim.skip_to_control(row)
+
+
+BUILT_IN = {"teacher": QUANTISED, "teacher-full": IN_FULL, "random": CHANCE}
 
 
 def find_player(name: str) -> Player:
     """The player of this name."""
-    if name in ("teacher", "teacher-full"):
-        return Teacher(full=name == "teacher-full")
-    if name == "random":
-        return RandomPlayer()
+    if name in BUILT_IN:
+        return Scripted(BUILT_IN[name])
     if ":" in name:
         return _import_player(name)
     raise ProtegeError(f"no player named {name!r}: use {', '.join(BUILT_IN)}, or package.module:Class for your own")
@@ -83,6 +112,11 @@ def _import_player(name: str) -> Player:
 
 def play(player: Player, rows: Rows, *, max_frames: int = 200_000, threads: int = 1) -> Rows:
     """Play every game to its end, or to `max_frames`; returns the games as they ended, in the same order."""
+    if isinstance(player, Scripted):
+        announce_compilation("the game")
+        ended = rows.copy()
+        player.play_out(ended, max_frames, threads)
+        return ended
     ended = np.empty_like(rows)
     where = np.arange(len(rows))
     games = Games(rows, threads=threads)
