@@ -20,7 +20,9 @@ def test_sides_take_turns_and_the_median_is_reported() -> None:
 
     found = alternate({"a": lambda: side("a"), "b": lambda: side("b")}, seconds=1.0)
     assert "".join(order) == "ab" * 31
-    assert found == {"a": 15.0, "b": 9.0}  # 0 to 29 and 1000: one slow or fast slice does not matter
+    assert found["a"] == 15.0  # of 0 to 29 and 1000: one slow or fast slice does not matter
+    assert found["a_quiet"] == 27.0
+    assert found["b"] == found["b_quiet"] == 9.0
 
 
 @pytest.mark.slow
@@ -52,7 +54,7 @@ def test_simulator_speed() -> None:
         "figures": figures,
     }
     print(write_row("tempest-sim-speed", row))
-    assert figures["sim_frames_per_s"] >= 2_000_000
-    assert figures["all_frames_per_s"] >= 800_000
+    assert figures["sim_frames_per_s_quiet"] >= 2_000_000
+    assert figures["all_frames_per_s_quiet"] >= 800_000
     assert figures["ale_ratio"] >= 70
-    assert figures["two_threads_ratio"] >= 1.7
+    assert figures["two_threads_ratio_quiet"] >= 1.7

@@ -16,7 +16,7 @@ import pytest
 
 from protege.tempest import ram
 from protege.tempest.env import Games, from_snapshot, starts
-from protege.tempest.sim import Cabinet, is_over, start_game, step_game, step_games
+from protege.tempest.sim import Cabinet, is_over, replay_games, start_game, step_game, step_games
 from protege.tempest.teacher import RULE_SETS, advise, spinner_to
 
 RANDOM_GAMES, TEACHER_GAMES, TICKS = 2000, 240, 1000
@@ -386,3 +386,15 @@ def test_the_same_seed_gives_the_same_game_and_another_seed_another_one():
     memories = [row[: ram.RAM_BYTES].tobytes() for row in played(rows, commands, 64)]
     assert memories[:32] == memories[32:]
     assert len(set(memories)) == 32
+
+
+def test_a_replay_of_known_commands_ends_as_stepping_them_does():
+    rows = starts(12, level=[1, 5, 9, 17, 33, 40, 49, 65, 81, 98, 99, 3], seed=8)
+    commands = np.random.default_rng(3).integers(-12, 13, (600, 12, 3)).astype(np.int8)
+    commands[..., :2] = commands[..., :2] > 0
+    stepped, replayed = rows.copy(), rows.copy()
+    for command in commands:
+        step_games(stepped, 0, len(stepped), command, True)
+    replay_games(replayed, commands)
+    assert np.array_equal(stepped, replayed)
+    assert is_over(replayed[0]) or ram.in_control(replayed[0])

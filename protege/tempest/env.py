@@ -31,6 +31,7 @@ DEATH_PENALTY: Final = -1000.0
 LEVEL_BONUS: Final = 1000  # score changes from here on are level bonuses, and not paid
 
 Floats = npt.NDArray[np.float32]
+Signal = npt.NDArray[np.int64]
 
 
 class Frames(NamedTuple):
@@ -105,8 +106,15 @@ def died(row: Row) -> bool:
 
 
 @kernel
-def _reward_of(objective: float, subjective: float) -> float:
-    return max(-REWARD_LIMIT, min(REWARD_LIMIT, OBJECTIVE_SCALE * objective + SUBJECTIVE_SCALE * subjective))
+def _reward(row: Row, g: int, frames: Frames) -> None:
+    """What the frame just played was worth, into place g of the arrays."""
+    lost = died(row)
+    points = objective_reward(row)
+    shaping = 0.0 if lost else subjective_reward(row)
+    total = OBJECTIVE_SCALE * points + SUBJECTIVE_SCALE * shaping
+    frames.objective[g], frames.subjective[g] = points, shaping
+    frames.reward[g] = max(-REWARD_LIMIT, min(REWARD_LIMIT, total))
+    frames.terminated[g] = lost
 
 
 # --- many games ----------------------------------------------------------------------------------------------------
@@ -141,19 +149,19 @@ def _advance(rows: Rows, first: int, last: int, commands: Commands, rules: int, 
             frames.objective[g] = frames.subjective[g] = frames.reward[g] = 0.0
             frames.terminated[g], frames.over[g] = False, True
             continue
+        fire, zap = commands[g, 0] != 0, commands[g, 1] != 0
         spinner: int = np.int64(commands[g, 2])  # type: ignore[assignment]
-        sim.step_game(row, commands[g, 0] != 0, commands[g, 1] != 0, False, spinner)
-        lost = died(row)
-        points = objective_reward(row)
-        shaping = 0.0 if lost else subjective_reward(row)
-        frames.objective[g], frames.subjective[g] = points, shaping
-        frames.reward[g] = _reward_of(points, shaping)
-        frames.terminated[g] = lost
-        goes_on = ram.in_control(row)
-        if not goes_on:
-            sim.skip_to_control(row)
+        ticks = 0
+        while True:  # one call for both kinds of tick: the compiler keeps one copy of the rules
+            sim.step_game(row, fire, zap, False, spinner)
+            if ticks == 0:
+                _reward(row, g, frames)
+            ticks += 1
+            if ram.in_control(row) or sim.is_over(row):
+                break
+            fire, zap, spinner = False, False, 0
         frames.over[g] = sim.is_over(row)
-        _look(row, g, rules, not goes_on, frames)
+        _look(row, g, rules, ticks > 1, frames)
 
 
 @kernel
@@ -180,22 +188,76 @@ def to_commands(actions: npt.ArrayLike, games: int) -> Commands:
     return ACTIONS[given]
 
 
-Tasks = SimpleQueue[Callable[[], None] | None]
+SPIN: Final = 200_000  # looks at the signal before a helper goes to sleep: about 0.2 ms
 
 
-def _work(tasks: Tasks, done: SimpleQueue[BaseException | None]) -> None:
-    """A helping thread: one part of each step. Bare queues: an executor's hand-over would last as long as a step."""
-    while (task := tasks.get()) is not None:
+@kernel
+def _await_change(signal: Signal, seen: int, scratch: Signal, looks: int) -> bool:
+    """Look at a signal until it changes. The scratch write keeps the compiler from looking only once."""
+    for _ in range(looks):
+        scratch[0] += 1
+        if signal[0] != seen:
+            return True
+    return False
+
+
+class _Helper:
+    """A thread that plays its share of each step.
+
+    A step lasts a millisecond, and on a virtual machine waking a sleeping thread can take as long again. So a helper
+    watches for the next step a while before it sleeps, and the caller watches it finish.
+    """
+
+    def __init__(self) -> None:
+        self.task: Callable[[], None] | None = None
+        self.given, self.finished = np.zeros(16, np.int64), np.zeros(16, np.int64)  # a cache line each, and more
+        self.asleep = False
+        self.wake: SimpleQueue[None] = SimpleQueue()
+        self.problem: BaseException | None = None
+        Thread(target=_help, args=(self,), name="games", daemon=True).start()
+
+    def start(self, task: Callable[[], None] | None) -> None:
+        """Hand over a task; None dismisses the thread."""
+        self.task = task
+        self.given[0] += 1
+        if self.asleep:
+            self.asleep = False
+            self.wake.put(None)
+
+    def join(self) -> None:
+        """Wait until the task is done."""
+        scratch = np.zeros(1, np.int64)
+        while self.finished[0] != self.given[0]:
+            _await_change(self.finished, self.given[0] - 1, scratch, SPIN)
+        if self.problem is not None:
+            problem, self.problem = self.problem, None
+            raise problem
+
+
+def _help(helper: _Helper) -> None:
+    scratch = np.zeros(1, np.int64)
+    done = 0
+    while True:
+        while helper.given[0] == done:
+            if not _await_change(helper.given, done, scratch, SPIN):
+                helper.asleep = (
+                    True  # first say so, then look once more: whoever hands over does it the other way round
+                )
+                if helper.given[0] == done:
+                    helper.wake.get()
+        if helper.task is None:
+            return
         try:
-            task()
-            done.put(None)
-        except BaseException as problem:  # handed to the thread that asked
-            done.put(problem)
+            helper.task()
+        except BaseException as problem:  # raised again in the thread that waits
+            helper.problem = problem
+        done += 1
+        helper.finished[0] = done
 
 
-def _dismiss(tasks: Tasks, threads: int) -> None:
-    for _ in range(threads):
-        tasks.put(None)
+def _dismiss(helpers: list[_Helper]) -> None:
+    for helper in helpers:
+        helper.start(None)
 
 
 class Games:
@@ -215,11 +277,8 @@ class Games:
         self.frames = _empty_frames(len(rows))
         self._rules = -1 if rules is None else RULE_SETS[rules]
         self._threads = max(1, threads)
-        self._hand_out: Tasks = SimpleQueue()
-        self._hand_back: SimpleQueue[BaseException | None] = SimpleQueue()
-        for _ in range(self._threads - 1):
-            Thread(target=_work, args=(self._hand_out, self._hand_back), name="games", daemon=True).start()
-        finalize(self, _dismiss, self._hand_out, self._threads - 1)
+        self._helpers = [_Helper() for _ in range(self._threads - 1)]
+        finalize(self, _dismiss, self._helpers)
         _look_at(self.rows, np.arange(len(rows)), self._rules, self.frames)
 
     def __len__(self) -> int:
@@ -229,13 +288,11 @@ class Games:
         """Play one frame of every game."""
         arguments = to_commands(actions, len(self.rows)), self._rules, self.frames
         edges = [len(self.rows) * i // self._threads for i in range(self._threads + 1)]
-        for first, last in zip(edges[1:-1], edges[2:], strict=True):
-            self._hand_out.put(partial(_advance, self.rows, first, last, *arguments))
+        for helper, first, last in zip(self._helpers, edges[1:-1], edges[2:], strict=True):
+            helper.start(partial(_advance, self.rows, first, last, *arguments))
         _advance(self.rows, 0, edges[1], *arguments)
-        for _ in range(self._threads - 1):
-            problem = self._hand_back.get()
-            if problem is not None:
-                raise problem
+        for helper in self._helpers:
+            helper.join()
         return self.frames
 
     def keep(self, which: npt.NDArray[np.int64]) -> None:

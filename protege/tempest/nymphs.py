@@ -227,6 +227,8 @@ def move_nymphs(row: Row) -> None:
 
     Eight at a time, unless one of them gets to the end of its wait or of its turning.
     """
+    if row[ram.NYMPHS_LEFT] == 0:
+        return  # every timer is 0
     in_play = (get(row, ram.ENEMIES_IN_TUBE) + get(row, ram.ENEMIES_ON_RIM)) & 0xFF
     blocked = in_play > 6 or row[ram.ZAP_TIMER] != 0
     if not blocked:

@@ -67,17 +67,19 @@ def _play_out(rows: Rows, first: int, last: int, manner: int, max_frames: int) -
     for g in range(first, last):
         row = rows[g]
         while not sim.is_over(row) and ram.get_word(row, ram.FRAMES) < np.uint64(max_frames):
-            if manner == CHANCE:
+            fire, zap, spinner = False, False, 0
+            if not ram.in_control(row):
+                pass
+            elif manner == CHANCE:
                 action = ACTIONS[int(ram.player_chance(row, ram.CHANCE_TO_ACT) * len(ACTIONS))]
                 fire, zap = action[0] != 0, action[1] != 0
-                spinner: int = np.int64(action[2])  # type: ignore[assignment]
+                spinner = np.int64(action[2])  # type: ignore[assignment]
             else:
                 target, fire, zap = advise(row, MEET)
                 spinner = spinner_to(row, target)
                 if manner == QUANTISED:
                     spinner = quantised(spinner)
             sim.step_game(row, fire, zap, False, spinner)
-            sim.skip_to_control(row)
 
 
 BUILT_IN = {"teacher": QUANTISED, "teacher-full": IN_FULL, "random": CHANCE}

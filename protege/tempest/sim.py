@@ -246,10 +246,31 @@ def step_games(rows: Rows, first: int, last: int, commands: Commands, fast_forwa
         row = rows[g]
         if is_over(row):
             continue
+        fire_down, zap_down = commands[g, 0] != 0, commands[g, 1] != 0
         spinner: int = np.int64(commands[g, 2])  # type: ignore[assignment]
-        step_game(row, commands[g, 0] != 0, commands[g, 1] != 0, False, spinner)
-        if fast_forward:
-            skip_to_control(row)
+        while True:  # one call for both kinds of tick: the compiler keeps one copy of the rules
+            step_game(row, fire_down, zap_down, False, spinner)
+            if not fast_forward or ram.in_control(row) or is_over(row):
+                break
+            fire_down, zap_down, spinner = False, False, 0
+
+
+@kernel
+def replay_games(rows: Rows, commands: Commands) -> None:
+    """Commands (frames, games, 3) that are known beforehand, fast-forwarded, one game after the other.
+
+    The same as so many calls of `step_games`, but a game stays in the processor's nearest cache while it is played.
+    """
+    for g in range(len(rows)):
+        row = rows[g]
+        for t in range(len(commands)):
+            fire_down, zap_down = commands[t, g, 0] != 0, commands[t, g, 1] != 0
+            spinner: int = np.int64(commands[t, g, 2])  # type: ignore[assignment]
+            while not is_over(row):
+                step_game(row, fire_down, zap_down, False, spinner)
+                if ram.in_control(row):
+                    break
+                fire_down, zap_down, spinner = False, False, 0
 
 
 # --- starting --------------------------------------------------------------------------------------------------------
