@@ -40,14 +40,13 @@ def tempest_sim(seconds: float) -> Figures:
     """Frames per second of the simulator: rules alone, and with observation, teacher and rewards.
 
     The teacher plays, from levels 1 to 40. The rules alone replay its moves game by game, and again all games in step,
-    as a learner needs them. Threads are compared on more games: a hand-over between threads takes about 0.1 ms on a
-    virtual machine, a tenth of a step of 1,024 games.
+    as a learner needs them.
     """
     from protege.tempest import ram, sim
     from protege.tempest.env import Games, starts
     from protege.tempest.players import words
 
-    few, many = 1024, 4096
+    count = 1024
     turns = iter(range(1, 1_000_000))
 
     def renew(games: Games) -> None:
@@ -55,7 +54,7 @@ def tempest_sim(seconds: float) -> Figures:
         if len(over):
             games.put(over, starts(len(over), level=[1 + i % 40 for i in over.tolist()], seed=next(turns)))
 
-    def games_of(count: int, threads: int) -> Games:
+    def games_of(threads: int) -> Games:
         games = Games(starts(count, level=[1 + i % 40 for i in range(count)]), threads=threads)
         for _ in range(200):  # past the quiet beginning of a game
             games.step(games.frames.advice)
@@ -72,7 +71,7 @@ def tempest_sim(seconds: float) -> Figures:
 
         return side
 
-    one = games_of(few, 1)
+    one = games_of(1)
     start = one.rows.copy()
     commands = []
     for _ in range(96):  # the teacher's moves from here, so that the rules can be timed alone
@@ -92,7 +91,7 @@ def tempest_sim(seconds: float) -> Figures:
         rows[:] = start
         began = time.perf_counter()
         for command in commands:
-            sim.step_games(rows, 0, few, command, True)
+            sim.step_games(rows, 0, count, command, True)
         return int((words(rows, ram.FRAMES) - words(start, ram.FRAMES)).sum()), time.perf_counter() - began
 
     rules_alone(), rules_in_step()  # compile
@@ -100,19 +99,18 @@ def tempest_sim(seconds: float) -> Figures:
         "sim_frames_per_s": rules_alone,
         "sim_frames_per_s_in_step": rules_in_step,
         "all_frames_per_s": everything(one),
-        "one_thread": everything(games_of(many, 1)),
-        "all_frames_per_s_2_threads": everything(games_of(many, 2)),
+        "all_frames_per_s_2_threads": everything(games_of(2)),
     }
     pong = _ale_pong()
     if pong is not None:
         sides["ale_frames_per_s"] = pong
     figures: Figures = dict(alternate(sides, seconds))
     for kind in ("", "_quiet"):
-        one_thread, two_threads = figures.pop(f"one_thread{kind}"), figures[f"all_frames_per_s_2_threads{kind}"]
+        two_threads, one_thread = figures[f"all_frames_per_s_2_threads{kind}"], figures[f"all_frames_per_s{kind}"]
         figures[f"two_threads_ratio{kind}"] = two_threads / one_thread
     figures.setdefault("ale_frames_per_s", None)
     figures["ale_ratio"] = figures["all_frames_per_s"] / figures["ale_frames_per_s"] if pong else None
-    return figures | {"bytes_per_game": ram.ROW_BYTES, "games": few, "games_2_threads": many}
+    return figures | {"bytes_per_game": ram.ROW_BYTES, "games": count}
 
 
 def tempest_profile(seconds: float) -> Figures:

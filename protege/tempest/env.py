@@ -4,8 +4,7 @@
 in which the player has control; the ticks between two frames (dying, zooming in, menus) pass inside a step.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from queue import SimpleQueue
 from threading import Thread
 from typing import Final, NamedTuple
@@ -188,76 +187,74 @@ def to_commands(actions: npt.ArrayLike, games: int) -> Commands:
     return ACTIONS[given]
 
 
-SPIN: Final = 200_000  # looks at the signal before a helper goes to sleep: about 0.2 ms
+SPIN: Final = 200_000  # looks at a signal before a helper goes to sleep: about 0.2 ms
 
 
 @kernel
-def _await_change(signal: Signal, seen: int, scratch: Signal, looks: int) -> bool:
-    """Look at a signal until it changes. The scratch write keeps the compiler from looking only once."""
-    for _ in range(looks):
-        scratch[0] += 1
-        if signal[0] != seen:
-            return True
-    return False
+def _serve(
+    rows: Rows, first: int, last: int, commands: Commands, rules: int, frames: Frames, given: Signal, finished: Signal
+) -> None:
+    """Play each step that is given, until dismissed or nothing came for a while.
+
+    The write to finished[1] keeps the compiler from looking at the signal only once.
+    """
+    while True:
+        looks = 0
+        while given[0] == finished[0]:
+            finished[1] += 1
+            looks += 1
+            if looks > SPIN:
+                return
+        if given[1] != 0:
+            return
+        _advance(rows, first, last, commands, rules, frames)
+        finished[0] += 1
+
+
+@kernel
+def _await_finish(given: Signal, finished: Signal) -> None:
+    while given[0] != finished[0]:
+        given[2] += 1
 
 
 class _Helper:
     """A thread that plays its share of each step.
 
     A step lasts a millisecond, and on a virtual machine waking a sleeping thread can take as long again. So a helper
-    watches for the next step a while before it sleeps, and the caller watches it finish.
+    waits for the next step in compiled code, without the interpreter, and sleeps only when none comes for a while.
     """
 
-    def __init__(self) -> None:
-        self.task: Callable[[], None] | None = None
-        self.given, self.finished = np.zeros(16, np.int64), np.zeros(16, np.int64)  # a cache line each, and more
+    def __init__(self, share: tuple[Rows, int, int, Commands, int, Frames]):
+        # given: steps, dismissal, scratch; finished: steps, scratch. Apart, so that the two sides share no cache line.
+        self.given, self.finished = np.zeros(16, np.int64), np.zeros(16, np.int64)
         self.asleep = False
         self.wake: SimpleQueue[None] = SimpleQueue()
-        self.problem: BaseException | None = None
-        Thread(target=_help, args=(self,), name="games", daemon=True).start()
+        Thread(target=_help, args=(self, share), name="games", daemon=True).start()
 
-    def start(self, task: Callable[[], None] | None) -> None:
-        """Hand over a task; None dismisses the thread."""
-        self.task = task
+    def start(self) -> None:
+        """Let it play its share of the commands as they stand."""
         self.given[0] += 1
         if self.asleep:
             self.asleep = False
             self.wake.put(None)
 
-    def join(self) -> None:
-        """Wait until the task is done."""
-        scratch = np.zeros(1, np.int64)
-        while self.finished[0] != self.given[0]:
-            _await_change(self.finished, self.given[0] - 1, scratch, SPIN)
-        if self.problem is not None:
-            problem, self.problem = self.problem, None
-            raise problem
+    def dismiss(self) -> None:
+        """End the thread."""
+        self.given[1] = 1
+        self.start()
 
 
-def _help(helper: _Helper) -> None:
-    scratch = np.zeros(1, np.int64)
-    done = 0
-    while True:
-        while helper.given[0] == done:
-            if not _await_change(helper.given, done, scratch, SPIN):
-                helper.asleep = (
-                    True  # first say so, then look once more: whoever hands over does it the other way round
-                )
-                if helper.given[0] == done:
-                    helper.wake.get()
-        if helper.task is None:
-            return
-        try:
-            helper.task()
-        except BaseException as problem:  # raised again in the thread that waits
-            helper.problem = problem
-        done += 1
-        helper.finished[0] = done
+def _help(helper: _Helper, share: tuple[Rows, int, int, Commands, int, Frames]) -> None:
+    while not helper.given[1]:
+        _serve(*share, helper.given, helper.finished)
+        helper.asleep = True  # first say so, then look once more: whoever gives a step does it the other way round
+        if helper.given[0] == helper.finished[0]:
+            helper.wake.get()
 
 
 def _dismiss(helpers: list[_Helper]) -> None:
-    for helper in helpers:
-        helper.start(None)
+    while helpers:
+        helpers.pop().dismiss()
 
 
 class Games:
@@ -277,28 +274,38 @@ class Games:
         self.frames = _empty_frames(len(rows))
         self._rules = -1 if rules is None else RULE_SETS[rules]
         self._threads = max(1, threads)
-        self._helpers = [_Helper() for _ in range(self._threads - 1)]
+        self._helpers: list[_Helper] = []
         finalize(self, _dismiss, self._helpers)
+        self._share_out()
         _look_at(self.rows, np.arange(len(rows)), self._rules, self.frames)
+
+    def _share_out(self) -> None:
+        """Give every thread its share of the games; helpers hold on to the arrays, so new arrays need new helpers."""
+        _dismiss(self._helpers)
+        self._commands = np.zeros((len(self.rows), 3), np.int8)
+        edges = [len(self.rows) * i // self._threads for i in range(self._threads + 1)]
+        self._own_share = edges[1]
+        for first, last in zip(edges[1:-1], edges[2:], strict=True):
+            self._helpers.append(_Helper((self.rows, first, last, self._commands, self._rules, self.frames)))
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def step(self, actions: npt.ArrayLike) -> Frames:
         """Play one frame of every game."""
-        arguments = to_commands(actions, len(self.rows)), self._rules, self.frames
-        edges = [len(self.rows) * i // self._threads for i in range(self._threads + 1)]
-        for helper, first, last in zip(self._helpers, edges[1:-1], edges[2:], strict=True):
-            helper.start(partial(_advance, self.rows, first, last, *arguments))
-        _advance(self.rows, 0, edges[1], *arguments)
+        self._commands[:] = to_commands(actions, len(self.rows))
         for helper in self._helpers:
-            helper.join()
+            helper.start()
+        _advance(self.rows, 0, self._own_share, self._commands, self._rules, self.frames)
+        for helper in self._helpers:
+            _await_finish(helper.given, helper.finished)
         return self.frames
 
     def keep(self, which: npt.NDArray[np.int64]) -> None:
         """Go on with these games only."""
         self.rows = self.rows[which]
         self.frames = Frames._make([array[which] for array in self.frames])
+        self._share_out()
 
     def put(self, which: npt.NDArray[np.int64], rows: Rows) -> None:
         """Replace games: new ones for those that are over, or snapshots taken earlier."""
