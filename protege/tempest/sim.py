@@ -15,10 +15,10 @@ from protege import ProtegeError
 from protege.kernels import kernel
 from protege.tempest import levels, ram
 from protege.tempest.enemies import enemies_fire, kill_player, move_enemies, move_enemy_shots
-from protege.tempest.nymphs import move_nymphs, scatter_nymphs
+from protege.tempest.nymphs import move_nymphs
 from protege.tempest.player import check_shots, clear_shots, fire, move_player, move_player_shots, superzap
 from protege.tempest.ram import Row, Rows, get
-from protege.tempest.states import accept_start, clear_objects, fill_level, load_tube, run_other_state, set_parameters
+from protege.tempest.states import accept_start, enter_tube, run_other_state
 
 Commands = npt.NDArray[np.int8]  # (games, 3): fire, zap, spinner
 
@@ -325,17 +325,7 @@ def enter_level(row: Row, index: int, choice: int) -> None:
     row[ram.START_CHOICE] = choice
     row[ram.P1_LEVEL] = index
     row[ram.LEVEL_INDEX] = index
-    row[ram.PLAYER_LANE] = 0x0E
-    row[ram.PLAYER_POSITION] = 0xF0
-    row[ram.PLAYER_EDGE] = 0x0F
-    row[ram.PLAYER_DEPTH] = ram.RIM
-    set_parameters(row)
-    clear_objects(row)
-    fill_level(row)
-    scatter_nymphs(row)
-    load_tube(row)
-    row[ram.CAMERA_HIGH] = 0xFF
-    row[ram.CAMERA_LOW] = row[ram.CAMERA_REST]
+    enter_tube(row, True)
     move_player(row)
     row[ram.GAME_STATE] = ram.PLAYING
 

@@ -72,19 +72,33 @@ def fill_level(row: Row) -> None:
 
 
 @kernel
-def new_life(row: Row) -> None:
-    """State NEW_LIFE: the player on the rim, the tube empty, those who are left waiting again."""
-    row[ram.LEVEL_INDEX] = row[ram.P1_LEVEL]
+def set_up(row: Row, new_level: bool) -> None:
+    """Everything in the tube for a life or, with fresh nymphs and spikes, for a level; in the order of the draws."""
+    set_parameters(row)
+    clear_objects(row)
+    if new_level:
+        fill_level(row)
+    scatter_nymphs(row)
+    load_tube(row)
+
+
+@kernel
+def enter_tube(row: Row, new_level: bool) -> None:
+    """The player on the rim, the camera at rest."""
     row[ram.PLAYER_LANE] = 0x0E
     row[ram.PLAYER_POSITION] = 0xF0
     row[ram.PLAYER_EDGE] = 0x0F
     row[ram.PLAYER_DEPTH] = ram.RIM
-    set_parameters(row)
-    clear_objects(row)
-    scatter_nymphs(row)
-    load_tube(row)
+    set_up(row, new_level)
     row[ram.CAMERA_HIGH] = 0xFF
     row[ram.CAMERA_LOW] = row[ram.CAMERA_REST]
+
+
+@kernel
+def new_life(row: Row) -> None:
+    """State NEW_LIFE: the player on the rim, the tube empty, those who are left waiting again."""
+    row[ram.LEVEL_INDEX] = row[ram.P1_LEVEL]
+    enter_tube(row, False)
     row[ram.GAME_STATE] = ram.NEW_LIFE_PAUSE
 
 
@@ -98,11 +112,7 @@ def finish_level(row: Row) -> None:
     if bonus != 0 and row[ram.GAME_MODE] & ram.REAL_GAME != 0:
         ram.add_to_word(row, ram.START_BONUS, bonus)
         add_points(row, bonus)
-    set_parameters(row)
-    clear_objects(row)
-    fill_level(row)
-    scatter_nymphs(row)
-    load_tube(row)
+    set_up(row, True)
     row[ram.CAMERA_HIGH] = 0xFA
     row[ram.CAMERA_LOW] = 0x00
     row[ram.GAME_STATE] = ram.ZOOM_IN
