@@ -204,7 +204,61 @@ def _ale_pong() -> Side | None:
     return slice_of_pong
 
 
-BENCHMARKS: dict[str, Callable[[float], Figures]] = {"tempest-sim": tempest_sim, "tempest-profile": tempest_profile}
+def training(seconds: float) -> Figures:
+    """Frames per second of a whole training, and where the cores' time goes; beside it the same work in one thread.
+
+    `frames_per_s` counts everything from the first rollout to the last: exams, checkpoints and logging too.
+    """
+    import tempfile
+    from pathlib import Path
+
+    from protege.tempest.train import TempestConfig, train
+
+    class Timing:
+        """An observer with a clock."""
+
+        def __init__(self) -> None:
+            self.began = self.ended = 0.0
+            self.frames = 0
+            self.figures: dict[str, float] = {}
+
+        def started(self, report: dict[str, str], done: float) -> None:
+            self.began = time.perf_counter()
+
+        def progressed(self, frames: int, done: float, figures: dict[str, float]) -> None:
+            self.ended, self.frames, self.figures = time.perf_counter(), frames, figures
+
+        def examined(self, exam: dict[str, Any], teacher: float, best: bool) -> None: ...
+
+        def noted(self, text: str) -> None: ...
+
+    def rate_of(config: TempestConfig) -> tuple[float, Timing]:
+        timing = Timing()
+        with tempfile.TemporaryDirectory() as folder:
+            train(config, timing, folder=Path(folder))
+        return timing.frames / (timing.ended - timing.began), timing
+
+    slice_s = max(8.0, seconds / 4)
+    together = TempestConfig(minutes=slice_s / 60, exam_seconds=slice_s)
+    rates, alone, shares = [], [], []
+    for _ in range(2):
+        rate, timing = rate_of(together)
+        rates.append(rate)
+        shares.append({name: value for name, value in timing.figures.items() if name.startswith("share_")})
+        # The same schedule, so many frames that both take about as long; exams at the same point.
+        frames = int(rate * slice_s / 2)
+        in_turn = TempestConfig(frames=frames, exam_every=frames // 2, deterministic=True)
+        alone.append(rate_of(in_turn)[0])
+    found = {name: float(np.mean([share[name] for share in shares])) for name in shares[0]}
+    both = {"frames_per_s": float(np.median(rates)), "frames_per_s_one_thread": float(np.median(alone))}
+    return both | {"threads_ratio": both["frames_per_s"] / both["frames_per_s_one_thread"]} | found
+
+
+BENCHMARKS: dict[str, Callable[[float], Figures]] = {
+    "tempest-sim": tempest_sim,
+    "tempest-profile": tempest_profile,
+    "train": training,
+}
 
 
 def run_benchmark(name: str, *, seconds: float = 10.0) -> Figures:

@@ -13,7 +13,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, is_dataclass
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Literal, NamedTuple, Self
+from typing import Any, Final, Literal, NamedTuple, Protocol, Self
 
 import msgspec
 
@@ -84,6 +84,19 @@ class RunInfo(msgspec.Struct):
     starts: list[Start]
 
 
+class Mirror(Protocol):
+    """Another place where the values of a training are shown; whatever it raises, the training goes on without it."""
+
+    def log(self, step: int, values: dict[str, float]) -> None:
+        """Values that are in the run's own file now."""
+
+    def rewind(self, step: int) -> None:
+        """The training goes on from this step: values of later ones do not count any more."""
+
+    def close(self) -> None:
+        """There is nothing more to come."""
+
+
 @dataclass(frozen=True)
 class Summary:
     """A run's line in the index."""
@@ -110,6 +123,7 @@ class Run:
         self.best = self.checkpoints / "best.safetensors"
         self.recordings = path / "recordings"
         self.tensorboard = path / "tensorboard"
+        self.wandb = path / "wandb"  # the library's own name for it
         self.console_log = path / "console.log"
         self._info_file = path / "run.json"
         self._metrics_file = path / "metrics.sqlite"
@@ -214,6 +228,7 @@ class Training(Run):
             remove_drafts(folder)
         self._writer = MetricWriter(self._metrics_file, metrics)
         self.metrics = self._writer
+        self.mirrors: list[Mirror] = []
         self._ending: Status = "finished"
         self.command_offset = self._inbox_size()  # how far the inbox was read; a checkpoint may keep it
 
@@ -228,6 +243,7 @@ class Training(Run):
         """Record how the run ended and let others have it."""
         if self._lock.is_held():
             try:
+                self._tell_mirrors(lambda mirror: mirror.close())
                 super().close()
                 info = self.info()
                 info.status = self._ending
@@ -242,6 +258,9 @@ class Training(Run):
     def log(self, step: int, /, **values: float) -> None:
         """Append what was measured at a step; it is in the file when this returns. Undeclared names raise."""
         self._writer.log(step, **values)
+        if self.mirrors:
+            found = {name: float(value) for name, value in values.items()}
+            self._tell_mirrors(lambda mirror: mirror.log(step, found))
 
     def event(self, kind: str, text: str) -> None:
         """Note something that happened once."""
@@ -249,7 +268,9 @@ class Training(Run):
 
     def rewind(self, step: int) -> int:
         """Drop values logged after the step that training goes on from, so that no step has two; returns how many."""
-        return self._writer.rewind(step)
+        dropped = self._writer.rewind(step)
+        self._tell_mirrors(lambda mirror: mirror.rewind(step))
+        return dropped
 
     def commands(self) -> list[Command]:
         """Commands that arrived since the last call. A line that makes no sense becomes an event, not an error."""
@@ -276,6 +297,17 @@ class Training(Run):
         """Delete all but the newest."""
         for path in self.step_checkpoints()[: -most or None]:
             path.unlink()
+
+    def _tell_mirrors(self, message: Callable[[Mirror], None]) -> None:
+        for mirror in tuple(self.mirrors):
+            try:
+                message(mirror)
+            except Exception as problem:  # of another project's library: it could be any
+                self.mirrors.remove(mirror)
+                with suppress(MetricError):  # a full disk may be what stopped the mirror
+                    self.event("mirror dropped", f"{type(mirror).__name__}: {problem!r}"[:1000])
+                with suppress(Exception):
+                    mirror.close()
 
     def _begin(self, info: RunInfo, kind: Literal["fresh", "resumed"], changed: dict[str, Any]) -> Self:
         info.status = "running"

@@ -63,8 +63,8 @@ ZOOM: Final = 0x20
 RIM: Final = 0x10
 DEAD: Final = 0x80
 
-# 2.5 item 7: eight counters and seven level parameters, fifteen values in all.
-VISIBLE_ONLY_HIDDEN: Final = (*range(68, 76), *range(79, 86))
+# 2.5 item 7, and 76, how often pulsars flip: eight counters and eight level parameters, sixteen values in all.
+VISIBLE_ONLY_HIDDEN: Final = (*range(68, 77), *range(79, 86))
 
 # 6: joint index = button index x 11 + spinner index.
 SPINNER_LEVELS: Final = (0, 12, 9, 6, 3, 1, -1, -3, -6, -9, -12)

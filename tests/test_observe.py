@@ -119,12 +119,13 @@ def test_the_large_slices_cover_the_vector_in_order():
     assert observe.NAMES[observe.PLAYER_LANE] == "player_position"
 
 
-def test_fifteen_values_are_hidden_from_a_human():
-    assert len(observe.HIDDEN) == len(set(observe.HIDDEN)) == 15
+def test_sixteen_values_are_hidden_from_a_human():
+    assert len(observe.HIDDEN) == len(set(observe.HIDDEN)) == 16
     assert tuple(observe.HIDDEN) == tuple(reference.VISIBLE_ONLY_HIDDEN)
     hidden = [observe.NAMES[index] for index in observe.HIDDEN]
-    assert hidden[:8] == [*table_names(TABLE[68]), "enemies_in_tube", "enemies_on_top", "enemies_pending"]
-    assert hidden[8:] == [*table_names(TABLE[79]), *table_names(TABLE[81])]
+    counters = [*table_names(TABLE[68]), "enemies_in_tube", "enemies_on_top", "enemies_pending"]
+    assert hidden[:9] == [*counters, "pulsar_flip_rate"]
+    assert hidden[9:] == [*table_names(TABLE[79]), *table_names(TABLE[81])]
 
 
 # --- Conformance vectors ----------------------------------------------------------------------------------------------

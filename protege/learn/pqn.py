@@ -2,8 +2,8 @@
 
 Many games advance together for a horizon; Q(lambda) returns come from the values seen while acting, so a sample costs
 one forward pass to act and one forward and backward pass to learn. Layer norm in the network takes the place of the
-target network. Follows PQN (Gallici et al., 2024), with two differences: distillation towards a teacher's action,
-weighted by the caller, and Huber loss instead of squared error.
+target network. Follows PQN (Gallici et al., 2024), with one addition: distillation towards a teacher's action, weighted
+by the caller.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class PQNConfig:
     games: int = 512  # games that advance together
     horizon: int = 32  # frames of each game between two rounds of updates
     minibatch: int = 2048  # samples per update
-    epochs: int = 1  # times each sample is learned from
+    epochs: int = 2  # times each sample is learned from
     discount: float = 0.99  # worth of a reward one frame later
     trace: float = 0.8  # lambda: how far a return looks before it trusts the value estimate
     learning_rate: float = 1e-3  # at the start; falls linearly to final_learning_rate
@@ -125,7 +125,8 @@ class PQN:
     ) -> Tensor:
         values = self.network(features)
         chosen = values.gather(1, actions[:, None])[:, 0]
-        loss = nn.functional.huber_loss(chosen, targets, delta=4.0)
+        # Squared, although single errors are large: a loss that limits them makes rare deaths look cheap.
+        loss = 0.5 * nn.functional.mse_loss(chosen, targets)
         cloning = torch.zeros(())
         total = loss
         if distillation > 0:

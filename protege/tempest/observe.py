@@ -46,7 +46,7 @@ LANE_MOTION: Final = slice(181, 188)
 DEPTH_MOTION: Final = slice(188, 195)
 
 # Counters a person at the machine cannot see.
-HIDDEN: Final = (*range(68, 76), *range(79, 86))
+HIDDEN: Final = (*range(68, 77), *range(79, 86))
 
 
 def _names() -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """Players by name, what they score, and films of their games.
 
 A player is anything with `act(frames)`, which answers with joint actions (games,) or commands (games, 3). Built in are
-the two teachers and random play; `package.module:Class` names a user's own.
+the two teachers, random play and the champions; runs and checkpoints are pupils; `package.module:Class` names a user's
+own.
 """
 
 import importlib
@@ -9,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib import resources
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +20,8 @@ import numpy.typing as npt
 from protege import ProtegeError
 from protege.evaluate import EVALUATION, bootstrap, interquartile_mean, mean
 from protege.kernels import announce_compilation, kernel
+from protege.metrics import near
+from protege.runs import RunError, list_runs, open_run
 from protege.tempest import draw, ram, sim
 from protege.tempest.env import Frames, Games, starts, to_commands
 from protege.tempest.ram import Row, Rows
@@ -83,15 +87,41 @@ def _play_out(rows: Rows, first: int, last: int, manner: int, max_frames: int) -
 
 
 BUILT_IN = {"teacher": QUANTISED, "teacher-full": IN_FULL, "random": CHANCE}
+CHAMPIONS = {"champion": "tempest.safetensors", "champion-visible": "tempest-visible.safetensors"}
 
 
-def find_player(name: str) -> Player:
-    """The player of this name."""
+def find_player(name: str, runs: Path | None = None) -> Player:
+    """The player of this name; runs are looked for in the folder `runs`, or the usual one."""
     if name in BUILT_IN:
         return Scripted(BUILT_IN[name])
-    if ":" in name:
+    if ":" in name and not Path(name).exists():
         return _import_player(name)
-    raise ProtegeError(f"no player named {name!r}: use {', '.join(BUILT_IN)}, or package.module:Class for your own")
+    path = checkpoint_of(name, runs)
+    if path is not None:
+        from protege.tempest.network import load_pupil  # torch takes a second to import, and scripts need none
+
+        return load_pupil(path)
+    known = [*BUILT_IN, *CHAMPIONS]
+    raise ProtegeError(
+        f"no player named {name!r}: use {', '.join(known)}, the name of a run, the path of a checkpoint, "
+        f"or package.module:Class for your own{near(name, [*known, *(run.name for run in list_runs(runs))])}"
+    )
+
+
+def checkpoint_of(name: str, runs: Path | None = None) -> Path | None:
+    """The file with the weights of a champion, a run (its best, else its last) or a path; None if there is none."""
+    if name in CHAMPIONS:
+        return Path(str(resources.files("protege") / "champions" / CHAMPIONS[name]))
+    if name.endswith(".safetensors") or Path(name).is_file():
+        return Path(name)
+    try:
+        run = open_run(name, runs)
+    except RunError:
+        return None
+    for path in (run.best, run.last):
+        if path.is_file():
+            return path
+    raise ProtegeError(f"run {name} has no checkpoint yet: wait for the first one, a minute after its start")
 
 
 def _import_player(name: str) -> Player:

@@ -1,0 +1,361 @@
+"""Training on the simulator: a short run does everything, and what is killed goes on where it was saved."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from protege import ProtegeError
+from protege.checkpoints import CheckpointMismatch, load
+from protege.learn.pqn import PQNConfig, Rollout
+from protege.runs import open_run
+from protege.tempest import ram, sim
+from protege.tempest.collect import Collector, Episode, StartConfig, joint_actions
+from protege.tempest.network import FEATURES, Pupil, ValueNetwork
+from protege.tempest.players import find_player
+from protege.tempest.teacher import ACTIONS
+from protege.tempest.train import METRICS, PRESETS, Accounts, TempestConfig, Windows, estimate, train
+
+ROOT = Path(__file__).parents[1]
+TINY = TempestConfig(
+    minutes=0.0,
+    frames=16 * 8 * 12,  # twelve rollouts
+    widths=(16,),
+    pqn=PQNConfig(games=16, horizon=8, minibatch=32),
+    epsilon_frames=500,
+    exam_games=2,
+    exam_frames=200,
+    exam_every=16 * 8 * 5,
+    deterministic=True,
+)
+
+
+class Notes:
+    """An observer that remembers."""
+
+    def __init__(self):
+        self.reports, self.exams, self.notes, self.figures = [], [], [], []
+
+    def started(self, report, done):
+        self.reports.append(report)
+
+    def progressed(self, frames, done, figures):
+        self.figures.append(figures)
+
+    def examined(self, exam, teacher, best):
+        self.exams.append(exam)
+
+    def noted(self, text):
+        self.notes.append(text)
+
+
+def last_state(run):
+    return load(run.last)
+
+
+def assert_same(one, other):
+    """Two checkpoints hold exactly the same, clocks aside."""
+    assert one.tensors.keys() == other.tensors.keys()
+    for name, tensor in one.tensors.items():
+        assert torch.equal(tensor, other.tensors[name]), name
+    _assert_equal({**one.state, "elapsed_s": 0}, {**other.state, "elapsed_s": 0}, "state")
+
+
+def _assert_equal(one, other, where):
+    assert type(one) is type(other), where
+    if isinstance(one, dict):
+        assert one.keys() == other.keys(), where
+        for key in one:
+            _assert_equal(one[key], other[key], f"{where}.{key}")
+    elif isinstance(one, list):
+        assert len(one) == len(other), where
+        for number, (left, right) in enumerate(zip(one, other, strict=True)):
+            _assert_equal(left, right, f"{where}.{number}")
+    elif isinstance(one, torch.Tensor):
+        assert torch.equal(one, other), where
+    elif isinstance(one, np.ndarray):
+        assert np.array_equal(one, other), where
+    else:
+        assert one == other, where
+
+
+# --- whole runs ----------------------------------------------------------------------------------------------------
+
+
+def test_a_short_run_logs_every_declared_figure_and_leaves_a_player(tmp_path):
+    config = replace(PRESETS["smoke"], minutes=0.0, frames=300_000, exam_frames=500, exam_seconds=1.0)
+    notes = Notes()
+    run = train(config, notes, name="short", folder=tmp_path)
+    with open_run("short", tmp_path) as found:
+        assert found.status() == "finished"
+        logged = set(found.metrics.latest())
+    assert logged == {metric.name for metric in METRICS}
+    assert len(notes.exams) >= 2 and notes.reports[0]["run"].endswith("fresh")
+    player = find_player("short", tmp_path)
+    best = load(run.best)
+    assert best.state["points_per_life"] == max(exam["points_per_life"] for exam in notes.exams)
+    assert isinstance(player, Pupil) and torch.equal(player.network.value.weight, best.tensors["network.value.weight"])
+
+
+def test_a_deterministic_run_gives_the_same_numbers_twice(tmp_path):
+    one = train(TINY, Notes(), name="one", folder=tmp_path)
+    two = train(TINY, Notes(), name="two", folder=tmp_path)
+    assert_same(last_state(one), last_state(two))
+
+
+class Crash(Notes):
+    """Ends the training at the first exam, as a power cut would."""
+
+    def examined(self, exam, teacher, best):
+        raise RuntimeError("power cut")
+
+
+def test_a_resumed_deterministic_run_goes_on_as_if_it_had_never_stopped(tmp_path):
+    saving = replace(TINY, autosave_seconds=0.0)
+    whole = train(saving, Notes(), name="whole", folder=tmp_path)
+    with pytest.raises(RuntimeError, match="power cut"):
+        train(saving, Crash(), name="parts", folder=tmp_path)
+    notes = Notes()
+    resumed = train(saving, notes, name="parts", resume=True, folder=tmp_path)
+    assert notes.reports[0]["run"].endswith("resumed at frame 512"), "the exam came at frame 640, before that save"
+    assert_same(last_state(whole), last_state(resumed))
+
+
+def test_what_is_logged_after_the_checkpoint_is_logged_once(tmp_path):
+    train(TINY, Notes(), name="r", folder=tmp_path)
+    train(replace(TINY, frames=2 * TINY.frames), Notes(), name="r", resume=True, folder=tmp_path)
+    with open_run("r", tmp_path) as run:
+        steps = run.metrics.series("exam_score", most_points=1000).steps
+        assert steps == sorted(steps) and run.info().starts[-1].changed == {"frames": [TINY.frames, 2 * TINY.frames]}
+
+
+def test_another_network_is_refused_and_the_checkpoint_stays(tmp_path):
+    run = train(TINY, Notes(), name="r", folder=tmp_path)
+    before = run.last.read_bytes()
+    with pytest.raises(CheckpointMismatch, match="network"):
+        train(replace(TINY, widths=(17,)), Notes(), name="r", resume=True, folder=tmp_path)
+    assert run.last.read_bytes() == before
+
+
+def test_a_run_that_never_saved_starts_afresh(tmp_path):
+    run = train(TINY, Notes(), name="r", folder=tmp_path)
+    run.last.unlink()
+    notes = Notes()
+    train(TINY, notes, name="r", resume=True, folder=tmp_path)
+    assert notes.reports[0]["run"].endswith("fresh") and "before its first checkpoint" in notes.notes[0]
+
+
+def test_the_inbox_stops_saves_and_examines(tmp_path):
+    endless = replace(TINY, frames=10**9, deterministic=False, exam_seconds=1e9, autosave_seconds=1e9)
+    notes = Notes()
+    trainer = threading.Thread(target=train, args=(endless, notes), kwargs={"name": "r", "folder": tmp_path})
+    trainer.start()
+    deadline = time.monotonic() + 120
+
+    def wait_for(what):
+        while not what():
+            assert time.monotonic() < deadline and trainer.is_alive()
+            time.sleep(0.02)
+
+    wait_for(lambda: notes.reports)
+    with open_run("r", tmp_path) as run:
+        for name in ("evaluate", "save", "dance"):
+            run.send(name)
+        wait_for(lambda: len(notes.notes) == 2 and notes.exams)
+        assert run.last.is_file() and "'dance' means nothing" in notes.notes[1]
+        run.send("stop")
+        trainer.join(timeout=60)
+        assert not trainer.is_alive() and run.status() == "stopped"
+
+
+def test_bad_settings_are_refused_before_anything_is_made(tmp_path):
+    with pytest.raises(ProtegeError, match="needs a budget in frames"):
+        train(replace(TINY, frames=0), Notes(), folder=tmp_path / "runs")
+    with pytest.raises(ProtegeError, match="smaller than one minibatch"):
+        train(replace(TINY, pqn=replace(TINY.pqn, minibatch=4096)), Notes(), folder=tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_estimate_names_memory_disk_and_time():
+    found = estimate(replace(TINY, deterministic=False, minutes=10.0, frames=0))
+    assert found["time"] == "10.0 minutes" and set(found) == {"memory", "disk", "time", "frames"}
+    assert estimate(replace(TINY, deterministic=False, frames=0))["time"] == "until it is stopped"
+
+
+# --- killed runs ---------------------------------------------------------------------------------------------------
+
+
+def start_training(folder, *more):
+    words = ["train", "tempest", "--preset", "smoke", "--run", "k", "--runs", str(folder), "--compare", "0"]
+    words += ["--minutes", "0", "--autosave-seconds", "0.2", "--exam-frames", "300", "--no-dashboard", *more]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        [sys.executable, "-m", "protege.cli", *words], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+
+
+def wait_for_frames(process, run, more_than):
+    deadline = time.monotonic() + 180
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise AssertionError(process.stdout.read().decode())
+        if run.last.is_file() and load(run.last).state["frames"] > more_than:
+            return
+        time.sleep(0.05)
+    raise AssertionError("no checkpoint came")
+
+
+@pytest.mark.slow
+def test_a_run_killed_at_random_moments_always_goes_on_from_its_last_checkpoint(tmp_path):
+    moments, frames = random.Random(5), 0
+    for number in range(4):
+        process = start_training(tmp_path, *(["--resume"] if number else []))
+        try:
+            deadline = time.monotonic() + 180
+            while not (tmp_path / "k" / "run.json").is_file():
+                assert time.monotonic() < deadline and process.poll() is None
+                time.sleep(0.02)
+            with open_run("k", tmp_path) as run:
+                wait_for_frames(process, run, frames)
+                time.sleep(moments.uniform(0, 0.5))  # saves come every 0.2 s, so a kill may meet one
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+                assert run.status() == "crashed"
+                now = load(run.last).state["frames"]
+                assert now > frames, "a resumed run goes on, it does not start again"
+                frames = now
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+    process = start_training(tmp_path, "--resume", "--frames", str(frames + 50_000))
+    output = process.communicate(timeout=300)[0].decode()
+    assert process.returncode == 0, output
+    assert f"resumed at frame {frames:,}" in " ".join(output.split())
+    with open_run("k", tmp_path) as run:
+        assert run.status() == "finished"
+        steps = run.metrics.series("loss", most_points=10**6).steps
+        assert steps == sorted(set(steps)), "no step is logged twice"
+
+
+@pytest.mark.slow
+def test_ctrl_c_saves_and_ends_the_run(tmp_path):
+    process = start_training(tmp_path, "--autosave-seconds", "1000")
+    try:
+        deadline = time.monotonic() + 180
+        metrics = None
+        while time.monotonic() < deadline and not metrics:
+            assert process.poll() is None
+            time.sleep(0.1)
+            if (tmp_path / "k" / "run.json").is_file():
+                with open_run("k", tmp_path) as run:
+                    metrics = (run.path / "metrics.sqlite").is_file() and run.metrics.latest()
+        process.send_signal(signal.SIGINT)
+        output = process.communicate(timeout=60)[0].decode()
+    finally:
+        process.kill()
+        process.wait()
+    assert "saving and stopping" in output and process.returncode == 0
+    with open_run("k", tmp_path) as run:
+        assert run.status() == "stopped" and load(run.last).state["frames"] > 0
+
+
+# --- parts ---------------------------------------------------------------------------------------------------------
+
+
+def collector(**starting):
+    return Collector(TINY.pqn, StartConfig(**starting), seed=3, visible_only=False, shaping=0.0)
+
+
+def test_joint_actions_undo_the_action_table():
+    assert joint_actions(ACTIONS).tolist() == list(range(44))
+
+
+def test_the_warm_up_brings_games_out_of_step_and_ends_none():
+    made = collector()
+    made.warm_up()
+    frames = made.games.frames
+    assert len(set(frames.frame.tolist())) > 12 and not frames.over.any()
+
+
+def test_rewards_are_points_and_a_death_costs_ten(tmp_path):
+    made = collector(situation_share=0.0, restart_share=0.0)
+    torch.manual_seed(1)
+    network, rollout = ValueNetwork((16,)), Rollout.empty(TINY.pqn, FEATURES)
+    deaths = 0
+    for _ in range(120):
+        made.collect(network, 1.0, rollout)
+        deaths += int(rollout.terminated.sum())
+        assert (rollout.rewards[rollout.terminated] == -10.0).all()
+        assert (rollout.rewards[~rollout.terminated] >= 0.0).all() and rollout.rewards.max() <= 10.0
+    assert deaths > 10
+
+
+def test_lost_lives_are_episodes_and_leave_situations_to_start_from():
+    made = collector(situation_share=1.0)
+    network, rollout = ValueNetwork((16,)), Rollout.empty(TINY.pqn, FEATURES)
+    episodes = [episode for _ in range(150) for episode in made.collect(network, 1.0, rollout).episodes]
+    assert len(episodes) > 10 and all(episode.frames > 0 for episode in episodes)
+    assert made.pool and all(ram.in_control(row) for row in made.pool)
+    assert not any(sim.is_over(row) for row in made.games.rows)
+
+
+def test_no_two_games_of_a_run_have_the_same_seed():
+    made = collector()
+    rows = np.concatenate([made.games.rows, made._new_games(50)])
+    assert len({row[ram.GAME_STREAM : ram.GAME_STREAM + 8].tobytes() for row in rows}) == 66
+
+
+def test_the_collector_goes_on_exactly_from_its_state():
+    torch.manual_seed(2)
+    network, rollout = ValueNetwork((16,)), Rollout.empty(TINY.pqn, FEATURES)
+    one = collector()
+    for _ in range(20):
+        state = one.collect(network, 0.5, rollout).after
+    two = Collector(TINY.pqn, StartConfig(), seed=99, visible_only=False, shaping=0.0)
+    two.seed = one.seed
+    two.restore(state)
+    other = Rollout.empty(TINY.pqn, FEATURES)
+    for _ in range(5):
+        one.collect(network, 0.5, rollout)
+        two.collect(network, 0.5, other)
+        for name, array in vars(rollout).items():
+            assert np.array_equal(array, getattr(other, name)), name
+
+
+def test_windows_average_over_the_lives_of_their_span():
+    windows = Windows()
+    windows.add([Episode(10, 100.0, 1)], 1_000)
+    windows.add([Episode(20, 200.0, 3), Episode(40, 600.0, 5)], 200_000)
+    found = windows.figures()
+    assert found["reward_100k"] == 400.0 and found["reward_1m"] == 300.0 and found["reward_5m"] == 300.0
+    assert found["episode_length"] == 30.0 and found["training_level"] == 4.0
+    windows.add([], 5_001_000)
+    assert len(windows.lives) == 2
+    again = Windows()
+    again.restore(windows.state())
+    assert again.figures() == windows.figures()
+
+
+def test_shares_of_the_time_add_up_to_one():
+    accounts = Accounts(2)
+    accounts.start(0, 0)
+    time.sleep(0.05)
+    accounts.learning = 0.02
+    shares = accounts.shares()
+    assert sum(shares.values()) == pytest.approx(1.0) and shares["share_waiting"] > 0.5
+
+
+def test_every_figure_is_explained_in_the_docs():
+    text = (ROOT / "docs" / "learning.md").read_text()
+    missing = [m.name for m in METRICS if f"| `{m.name}` | {m.unit or 'number'} | {m.meaning} |" not in text]
+    assert not missing, f"docs/learning.md lacks {missing}"
