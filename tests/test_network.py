@@ -78,7 +78,8 @@ def enemies_of(seen: dict[str, float]) -> list[tuple[str, float, float]]:
         if depth == 0:
             continue
         place, kind = 15 * seen[f"enemy_{slot}_rel_segment"], round(7 * seen[f"enemy_{slot}_type"])
-        way = "up" if seen[f"enemy_{slot}_segment_increasing"] > 0 else "down"
+        increasing = seen[f"enemy_{slot}_segment_increasing"] > 0
+        way = "up" if increasing != (kind == FUSEBALL) else "down"
         close = max(0.02, closeness(depth))
         found.append((CHANNELS[min(kind, FUSEBALL)], place, close))
         if 255 * depth < RIM + 0.02 and kind in (FLIPPER, PULSAR):
@@ -89,6 +90,8 @@ def enemies_of(seen: dict[str, float]) -> list[tuple[str, float, float]]:
             found.append((f"flipping_{way}", place, close))
         if kind == TANKER and seen[f"enemy_{slot}_split_kind"] > 0.5:
             found.append(("cargo", place, close))
+        if seen[f"enemy_{slot}_can_shoot"] > 0:
+            found.append(("armed", place, close))
     return found
 
 
@@ -283,10 +286,12 @@ def test_what_an_enemy_is_doing_has_channels_of_its_own():
         enemy(2, SPIKER, 3, RIM, moving_away=1),
         enemy(3, TANKER, 4, RIM, split_kind=1 / 3),  # flippers
         enemy(4, TANKER, 5, RIM, split_kind=2 / 3),  # pulsars
-        enemy(5, SPIKER, 6, RIM, split_kind=1),  # no tanker: the bits mean nothing
+        enemy(5, SPIKER, 6, RIM, split_kind=1, can_shoot=1),  # no tanker: the cargo bits mean nothing
+        enemy(6, FUSEBALL, 7, RIM, between_segments=1),  # for fuseballs the direction bit is the other way round
     )
-    assert shown(values, "flipping_up") == near({1: 1.0})
+    assert shown(values, "flipping_up") == near({1: 1.0, 7: 1.0})
     assert shown(values, "flipping_down") == near({2: 1.0})
+    assert shown(values, "armed") == near({6: 1.0})
     assert shown(values, "retreating") == near({3: 1.0})
     assert shown(values, "cargo") == near({5: 1.0})
 

@@ -33,11 +33,12 @@ CHANNELS: Final = (
     "enemy_shot", "spike", "own_shot",  # closeness of shots, height of the spike
     "retreating", "flipping_up", "flipping_down",  # closeness of enemies that do so
     "cargo",  # closeness of tankers that carry something worse than flippers
+    "armed",  # closeness of enemies that may shoot
     "exists",
 )  # fmt: skip
 (
     _FLIPPER, _PULSAR, _TANKER, _SPIKER, _FUSEBALL, _RIDER_UP, _RIDER_DOWN, _ENEMY_SHOT, _SPIKE, _OWN_SHOT,
-    _RETREATING, _FLIPPING_UP, _FLIPPING_DOWN, _CARGO, _EXISTS,
+    _RETREATING, _FLIPPING_UP, _FLIPPING_DOWN, _CARGO, _ARMED, _EXISTS,
 ) = range(len(CHANNELS))  # fmt: skip
 
 # Values of the observation that go to the network as they are: the player, the level, counts, timers and dangers.
@@ -82,7 +83,7 @@ def _map_one(values: Floats, features: Floats) -> None:
         about = 86 + 6 * slot
         place, kind = float(values[128 + slot]) * 15.0, int(np.round(values[about] * 7.0))
         closeness = max(_FAR_CLOSENESS, _TO_CLOSENESS * (1.0 - depth))
-        upwards = values[about + 1] > 0.0
+        upwards = (values[about + 1] > 0.0) != (kind == _FUSEBALL)  # fuseballs use the bit the other way round
         _put(features, place, min(kind, _FUSEBALL), closeness, closed)
         if depth < _RIM_DEPTH and kind <= _PULSAR:
             _put(features, place, _RIDER_UP if upwards else _RIDER_DOWN, 1.0, closed)
@@ -92,6 +93,8 @@ def _map_one(values: Floats, features: Floats) -> None:
             _put(features, place, _FLIPPING_UP if upwards else _FLIPPING_DOWN, closeness, closed)
         if kind == _TANKER and values[about + 5] > 0.5:
             _put(features, place, _CARGO, closeness, closed)
+        if values[about + 4] > 0.0:
+            _put(features, place, _ARMED, closeness, closed)
     for s in range(ram.ESHOT_COUNT):
         if values[149 + s] > 0.0:
             _put(features, float(values[153 + s]) * 15.0, _ENEMY_SHOT, _TO_CLOSENESS * (1.0 - values[149 + s]), closed)
@@ -134,13 +137,13 @@ class LaneMap(nn.Module):
     def forward(self, values: Tensor) -> Tensor:
         closed = values[:, 29] == 0
         about = values[:, observe.ENEMY_SLOTS].reshape(-1, ram.ENEMY_COUNT, 6)
-        kind, increasing, between, away, _, cargo = about.unbind(2)
+        kind, increasing, between, away, may_shoot, cargo = about.unbind(2)
         kind = torch.round(kind * 7.0)
         depth = values[:, observe.ENEMY_DEPTHS]
         present = depth != 0
         closeness = (_TO_CLOSENESS * (1.0 - depth)).clamp(min=_FAR_CLOSENESS)
         rider = (depth < _RIM_DEPTH) & (kind <= _PULSAR)
-        up = increasing > 0
+        up = (increasing > 0) != (kind == _FUSEBALL)
         flips = between > 0
         worths = [closeness * (kind.clamp(max=_FUSEBALL) == k) for k in range(_FUSEBALL + 1)]
         worths += [(rider & up).float(), (rider & ~up).float()]
@@ -150,6 +153,7 @@ class LaneMap(nn.Module):
             closeness * (flips & up),
             closeness * (flips & ~up),
             closeness * ((kind == _TANKER) & (cargo > 0.5)),
+            closeness * (may_shoot > 0),
         ]
         near = self._nearness(values[:, observe.ENEMY_LANES], closed)  # (games, 7, 17)
         found = [(near * (worth * present)[:, :, None]).amax(1) for worth in enemies]
