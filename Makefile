@@ -1,4 +1,4 @@
-# make run     play the players against each other and record the best game
+# make run     train a pupil for 10 minutes, then measure it beside its teachers; MINUTES=3 for less
 # make test    every test, as CI runs them
 # make check   formatting, types and the fast tests; pre-commit runs it
 # make prove   the long proofs: "make prove NAME" for one of them
@@ -10,6 +10,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/installed
+MINUTES ?= 10
 
 # Words after "prove" name a proof, not a target.
 ifeq ($(firstword $(MAKECMDGOALS)),prove)
@@ -33,8 +34,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@touch $@
 
 run: $(STAMP)
-	$(BIN)/protege eval tempest --player teacher --player teacher-full --player random --games 200 $(ARGS)
-	$(BIN)/protege record tempest --player teacher --best-of 200 --out teacher.gif
+	$(BIN)/protege train tempest --minutes $(MINUTES) $(ARGS)
 
 test: $(STAMP)
 	@scripts/system-packages tests

@@ -13,6 +13,8 @@ from protege.evaluate import EVALUATION
 from protege.tempest import ram
 from protege.tempest.env import Frames, Games, starts
 from protege.tempest.players import film, find_player, measure, play, record, words
+from protege.tempest.recording import NO_MOVE, Replay, load_recording, save_recording
+from protege.tempest.teacher import ACTIONS
 from tests.results_row import machine, write_row
 
 KEYS = """player games seed level score_mean score_mean_low score_mean_high score_median score_iqm score_iqm_low
@@ -25,6 +27,14 @@ class Sitting:
 
     def act(self, frames: Frames) -> list[int]:
         return [22] * len(frames.score)
+
+
+class Chaser:
+    """Does what the teacher says, in joint actions."""
+
+    def act(self, frames: Frames) -> list[int]:
+        table = {tuple(command): index for index, command in enumerate(ACTIONS.tolist())}
+        return [table[tuple(command)] for command in frames.advice.tolist()]
 
 
 def test_an_evaluation_has_every_promised_key_and_only_flat_values() -> None:
@@ -161,6 +171,20 @@ def test_bad_input_gets_one_line_and_exit_code_two(words: list[str], capsys: pyt
     assert captured.out == ""
     assert captured.err.count("\n") == 1
     assert captured.err.startswith("protege: ")
+
+
+def test_a_recorded_game_can_be_played_again_and_filmed(tmp_path: Path) -> None:
+    rows = starts(5, seed=4, domain=EVALUATION)
+    moves = np.full((5, 3000), NO_MOVE, np.uint8)
+    ended = play(Chaser(), rows, max_frames=3000, moves=moves)
+    scores = words(ended, ram.SCORE)
+    best = int(scores.argmax())
+    save_recording(tmp_path / "game.tempest", rows[best], moves[best], {"player": "chaser"})
+    found = load_recording(tmp_path / "game.tempest")
+    assert found.about == {"player": "chaser"} and len(found.moves) == words(ended, ram.FRAMES)[best]
+    assert words(play(Replay(found), found.start[None], max_frames=3000), ram.SCORE)[0] == scores[best] > 0
+    last = [live.copy() for live in film(Replay(found), found.start.copy())][-1]
+    assert words(last[None], ram.SCORE)[0] == scores[best]
 
 
 @pytest.mark.prove

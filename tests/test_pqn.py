@@ -61,6 +61,21 @@ class Table(nn.Module):
         return self.values(features)  # type: ignore[no-any-return]
 
 
+def test_the_average_starts_as_the_mean_of_all_weights_and_then_follows_slowly() -> None:
+    config = PQNConfig(games=4, horizon=2, minibatch=8, epochs=1, averaging=0.4, learning_rate=0.1)
+    learner = PQN(Table(1, 1), config)
+    rollout = Rollout.empty(config, 1)
+    rollout.features[:] = 1.0
+    seen, average = [], 0.0
+    for number in range(1, 6):
+        rollout.rewards[:] = number  # another target in every round
+        learner.learn(rollout, 0.0, torch.Generator().manual_seed(number))
+        seen.append(learner.network.values.weight.item())
+        average += max(0.4, 1 / number) * (seen[-1] - average)
+        assert learner.averaged.values.weight.item() == pytest.approx(average, abs=1e-6)
+    assert len(set(seen)) == 5
+
+
 def train(
     states: int, actions: int, step: Callable[[Ints, Ints], Outcome],
     *, discount: float, trace: float, rounds: int, start: int = 0,

@@ -6,7 +6,12 @@ target network. Follows PQN (Gallici et al., 2024), with one addition: distillat
 by the caller.
 """
 
+import copy
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +35,7 @@ class PQNConfig:
     final_learning_rate: float = 5e-5  # when the budget is used up
     gradient_limit: float = 10.0  # gradients longer than this are shortened to it
     temperature: float = 0.25  # in points of reward: how sharply action values turn into the distilled policy
+    averaging: float = 0.002  # step of the running average of the weights, the player that is measured and kept
 
 
 @dataclass
@@ -73,15 +79,26 @@ def lambda_returns(
     return returns
 
 
-class PQN:
-    """The learner: a network, its optimiser, and one round of updates per rollout."""
+Network = TypeVar("Network", bound=nn.Module)
 
-    def __init__(self, network: nn.Module, config: PQNConfig):
+
+class PQN(Generic[Network]):
+    """The learner: a network, its optimiser, and one round of updates per rollout.
+
+    `averaged` is the running average of the network's weights. It plays better than any of the weights it averages
+    while the learning rate is high.
+    """
+
+    def __init__(self, network: Network, config: PQNConfig):
         self.network = network
+        self.averaged: Network = copy.deepcopy(network).requires_grad_(False)
         self.config = config
         fused = next(network.parameters()).device.type in ("cpu", "cuda")
         self.optimiser = torch.optim.Adam(network.parameters(), lr=config.learning_rate, eps=1e-5, fused=fused)
         self.updates = 0
+        self.others_cpu_s = 0.0  # processor time of threads other than the caller's
+        self._copies: list[Network] = []
+        self._pool = ThreadPoolExecutor(64, thread_name_prefix="learner")  # threads start when first needed
 
     def set_progress(self, done: float) -> float:
         """Set the learning rate for the share of the budget that is used up; returns it."""
@@ -91,24 +108,46 @@ class PQN:
             group["lr"] = rate
         return rate
 
-    def learn(self, rollout: Rollout, distillation: float, generator: torch.Generator) -> dict[str, float]:
-        """One round: every sample `epochs` times, in random order. Returns means over the updates."""
+    def learn(
+        self, rollout: Rollout, distillation: float, generator: torch.Generator, threads: int = 1
+    ) -> dict[str, float]:
+        """One round: every sample `epochs` times, in random order. Returns means over the updates.
+
+        Several threads work on different minibatches at once, each with a copy of the weights that lacks the update
+        another one is just working on; only one thread gives the same numbers every time.
+        """
         c = self.config
         returns = lambda_returns(rollout.rewards, rollout.terminated, rollout.values, c.discount, c.trace)
         device = next(self.network.parameters()).device
         features = torch.from_numpy(rollout.features[:-1].reshape(-1, rollout.features.shape[-1])).to(device)
-        actions, advice, targets = (
-            torch.from_numpy(array.reshape(-1)).to(device) for array in (rollout.actions, rollout.advice, returns)
-        )
+        samples = [features] + [
+            torch.from_numpy(array.reshape(-1)).to(device) for array in (rollout.actions, returns, rollout.advice)
+        ]
+        orders = [torch.randperm(len(features), generator=generator) for _ in range(c.epochs)]
+        minibatches = [picked for order in orders for picked in order.split(c.minibatch)]
+        waiting, turn = iter(minibatches), threading.Lock()
         totals = torch.zeros(5, dtype=torch.float64)
-        rounds = 0
-        for _ in range(c.epochs):
-            order = torch.randperm(len(targets), generator=generator)
-            for first in range(0, len(order), c.minibatch):
-                picked = order[first : first + c.minibatch]
-                totals += self._update(features[picked], actions[picked], targets[picked], advice[picked], distillation)
-                rounds += 1
-        loss, cloning, agreement, norm, value = (totals / rounds).tolist()
+
+        def work(network: Network) -> float:
+            began = time.thread_time()
+            while True:
+                with turn:
+                    picked = next(waiting, None)
+                    if picked is None:
+                        return time.thread_time() - began
+                    if network is not self.network:
+                        network.load_state_dict(self.network.state_dict())
+                gradients, figures = self._gradients(network, [array[picked] for array in samples], distillation)
+                with turn:
+                    norm = self._apply(gradients)
+                    totals[:4] += figures
+                    totals[4] += norm
+
+        networks = [self.network] if threads == 1 else self._copies_for(threads)
+        others = [self._pool.submit(work, network) for network in networks[1:]]
+        work(networks[0])
+        self.others_cpu_s += sum(other.result() for other in others)
+        loss, cloning, agreement, value, norm = (totals / len(minibatches)).tolist()
         return {
             "loss": loss,
             "distillation_loss": cloning,
@@ -120,10 +159,17 @@ class PQN:
             "return_mean": float(returns.mean()),
         }
 
-    def _update(
-        self, features: Tensor, actions: Tensor, targets: Tensor, advice: Tensor, distillation: float
-    ) -> Tensor:
-        values = self.network(features)
+    def _copies_for(self, threads: int) -> list[Network]:
+        while len(self._copies) < threads:
+            self._copies.append(copy.deepcopy(self.network))
+        return self._copies[:threads]
+
+    def _gradients(
+        self, network: Network, samples: list[Tensor], distillation: float
+    ) -> tuple[tuple[Tensor, ...], Tensor]:
+        """Gradients of one minibatch, and its loss, distillation loss, agreement and mean value."""
+        features, actions, targets, advice = samples
+        values = network(features)
         chosen = values.gather(1, actions[:, None])[:, 0]
         # Squared, although single errors are large: a loss that limits them makes rare deaths look cheap.
         loss = 0.5 * nn.functional.mse_loss(chosen, targets)
@@ -132,11 +178,20 @@ class PQN:
         if distillation > 0:
             cloning = nn.functional.cross_entropy(values / self.config.temperature, advice)
             total = loss + distillation * cloning
-        self.optimiser.zero_grad(set_to_none=True)
-        total.backward()  # type: ignore[no-untyped-call]
-        norm = nn.utils.clip_grad_norm_(self.network.parameters(), self.config.gradient_limit)
-        self.optimiser.step()
-        self.updates += 1
+        gradients = torch.autograd.grad(total, list(network.parameters()))
         with torch.no_grad():
             agreement = (values.argmax(1) == advice).float().mean()
-        return torch.stack([loss.detach(), cloning.detach(), agreement, norm, chosen.detach().mean()]).double().cpu()
+            return gradients, torch.stack([loss, cloning, agreement, chosen.mean()]).double().cpu()
+
+    @torch.no_grad()
+    def _apply(self, gradients: tuple[Tensor, ...]) -> float:
+        """One step of the optimiser; returns the length of the gradient."""
+        parameters: list[Tensor] = list(self.network.parameters())
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient
+        norm = nn.utils.clip_grad_norm_(parameters, self.config.gradient_limit)
+        self.optimiser.step()
+        self.updates += 1
+        step = max(self.config.averaging, 1.0 / self.updates)  # at first the mean of all weights there were
+        torch._foreach_lerp_(list(self.averaged.parameters()), parameters, step)
+        return float(norm)

@@ -25,6 +25,7 @@ from protege.runs import RunError, list_runs, open_run
 from protege.tempest import draw, ram, sim
 from protege.tempest.env import Frames, Games, starts, to_commands
 from protege.tempest.ram import Row, Rows
+from protege.tempest.recording import Moves
 from protege.tempest.teacher import ACTIONS, MEET, advise, quantised, spinner_to
 
 BATCH = 1024  # games evaluated side by side
@@ -142,8 +143,13 @@ def _import_player(name: str) -> Player:
 # --- measuring -----------------------------------------------------------------------------------------------------
 
 
-def play(player: Player, rows: Rows, *, max_frames: int = 200_000, threads: int = 1) -> Rows:
-    """Play every game to its end, or to `max_frames`; returns the games as they ended, in the same order."""
+def play(
+    player: Player, rows: Rows, *, max_frames: int = 200_000, threads: int = 1, moves: Moves | None = None
+) -> Rows:
+    """Play every game to its end, or to `max_frames`; returns the games as they ended, in the same order.
+
+    Joint actions go into `moves` (games, max_frames), if given, for recordings.
+    """
     if isinstance(player, Scripted):
         announce_compilation("the game")
         ended = rows.copy()
@@ -153,7 +159,10 @@ def play(player: Player, rows: Rows, *, max_frames: int = 200_000, threads: int 
     where = np.arange(len(rows))
     games = Games(rows, threads=threads)
     while len(where):
-        frames = games.step(player.act(games.frames))
+        actions = player.act(games.frames)
+        if moves is not None:
+            moves[where, games.frames.frame] = actions
+        frames = games.step(actions)
         stopped = frames.over | (frames.frame >= max_frames)
         if stopped.any():
             ended[where[stopped]] = games.rows[stopped]
@@ -170,9 +179,9 @@ def words(rows: Rows, address: int, count: int = 1) -> npt.NDArray[np.int64]:
 
 def measure(
     name: str, *, games: int, seed: int = 1, level: int = 1, cabinet: sim.Cabinet = sim.Cabinet(),
-    max_frames: int = 200_000, threads: int = 1, player: Player | None = None,
+    max_frames: int = 200_000, threads: int = 1, player: Player | None = None, moves: Moves | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """One row of results for one player: the games of a seed, with 95 % intervals."""
+    """One row of results for one player: the games of a seed, with 95 % intervals; `moves` as in `play`."""
     if games < 1:
         raise ProtegeError(f"an evaluation needs at least one game; got {games}")
     if max_frames < 1:
@@ -184,7 +193,8 @@ def measure(
         rows = starts(
             min(BATCH, games - first), seed=seed, level=level, cabinet=cabinet, domain=EVALUATION, first=first
         )
-        parts.append(play(who, rows, max_frames=max_frames, threads=threads))
+        kept = None if moves is None else moves[first : first + BATCH]
+        parts.append(play(who, rows, max_frames=max_frames, threads=threads, moves=kept))
     ended = np.concatenate(parts)
     score = words(ended, ram.SCORE).astype(np.float64)
     deaths = words(ended, ram.DEATHS, ram.DEATH_KINDS).sum(axis=0)
@@ -202,6 +212,7 @@ def measure(
         "truncated": int((ended[:, ram.GAME_STATE] != ram.HIGH_SCORE_CHECK).sum()),
         **{f"deaths_{cause}": int(count) for cause, count in zip(ram.DEATH_NAMES, deaths, strict=True)},
         "start_bonus_mean": float(words(ended, ram.START_BONUS).mean()),
+        "best_game": int(score.argmax()), "best_score": int(score.max()),
         "seconds": time.perf_counter() - began,
     }  # fmt: skip
 

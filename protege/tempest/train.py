@@ -1,8 +1,8 @@
 """Trains a pupil on the simulator: config, wiring and the loop. Read it from `train` downwards.
 
-One thread plays (`Collector`), one learns (`PQN`), one measures the pupil on held-out games (`Examiner`); rollouts and
-copies of the weights pass between them. With `deterministic` all three take turns in one thread and a run continues
-after a resume as if it had never stopped. Numbers go into the run folder; the only way back is its command inbox.
+One thread plays (`Collector`), some learn (`PQN`), one measures the pupil on held-out games (`_Exam`); rollouts and
+copies of the weights pass between them. With `deterministic` all take turns in one thread and a run continues after a
+resume as if it had never stopped. Numbers go into the run folder; the only way back is its command inbox.
 """
 
 import copy
@@ -20,18 +20,21 @@ from queue import SimpleQueue
 from types import FrameType
 from typing import Any, Final, Protocol
 
+import numpy as np
 import numpy.typing as npt
 import torch
 
 from protege import ProtegeError, checkpoints
+from protege.evaluate import EVALUATION
 from protege.learn.pqn import PQN, PQNConfig, Rollout
 from protege.metrics import Metric
 from protege.runs import Run, Training, create_run, resume_run
 from protege.tempest import ram
 from protege.tempest.collect import RECENT, Collector, Episode, Experience, StartConfig
-from protege.tempest.env import TASK_VERSION, Frames
+from protege.tempest.env import TASK_VERSION, Frames, starts
 from protege.tempest.network import CHECKPOINT_KIND, FEATURES, Pupil, ValueNetwork
 from protege.tempest.players import measure
+from protege.tempest.recording import NO_MOVE, SUFFIX, save_recording
 
 SEED_OF_EXAMS: Final = 2_000_000  # so that exams and what people evaluate with are different games
 LOG_SECONDS: Final = 2.0
@@ -59,6 +62,7 @@ class TempestConfig:
     exam_seconds: float = 60.0  # time between exams; a deterministic run measures every exam_every frames instead
     exam_every: int = 2_000_000  # frames between exams of a deterministic run
     autosave_seconds: float = 60.0  # time between checkpoints
+    threads: int = 0  # threads that learn, beside one that plays and one that measures; 0 for one per core, at most 4
     deterministic: bool = False  # one thread, budget in frames: the same numbers every time, also across a resume
 
 
@@ -185,13 +189,16 @@ class _Loop:
         torch.manual_seed(config.seed)
         self.network = ValueNetwork(config.widths)
         self.learner = PQN(self.network, config.pqn)
+        self.averaged = self.learner.averaged
         self.order = torch.Generator().manual_seed(config.seed)  # in which samples are learned from
         self.collector = Collector(
             config.pqn, config.starts, seed=config.seed, visible_only=config.visible_only, shaping=config.shaping
         )
         self.games: dict[str, Any] | None = None  # the collector's state before the rollout that is learned from next
         self.windows = Windows()
-        self.accounts = Accounts(1 if config.deterministic else LANES)
+        cores = os.cpu_count() or 1
+        self.threads = 1 if config.deterministic else config.threads or min(4, cores)
+        self.accounts = Accounts(1 if config.deterministic else min(cores, self.threads + 2))
         self.teacher = 0.0
         self.next_exam_frame = config.exam_every
         self.next_exam_s = self.next_save_s = self.next_log_s = 0.0
@@ -241,7 +248,7 @@ class _Loop:
                 if exam is None and self._exam_is_due():
                     exam = _Exam(self)
                 if exam is not None and (self.config.deterministic or not exam.is_alive()):
-                    self._examined(exam.result())
+                    self._examined(exam)
                     exam = None
                 if self.elapsed_s() >= self.next_save_s:
                     self.save()
@@ -253,18 +260,18 @@ class _Loop:
             if exam is not None:
                 exam.cancel()
         if wanted and not interrupted.is_set():
-            self._examined(_Exam(self).result())
+            self._examined(_Exam(self))
             self.save()
 
     def _learn(self, experience: Experience) -> None:
         c = self.config
-        began = time.thread_time()
+        began = time.thread_time() + self.learner.others_cpu_s
         rate = self.learner.set_progress(self.done())
-        figures = self.learner.learn(experience.rollout, self.distillation, self.order)
+        figures = self.learner.learn(experience.rollout, self.distillation, self.order, self.threads)
         self.frames += c.pqn.games * c.pqn.horizon
         self.games = experience.after
         self.windows.add(experience.episodes, self.frames)
-        self.accounts.learning += time.thread_time() - began
+        self.accounts.learning += time.thread_time() + self.learner.others_cpu_s - began
         self.accounts.acting += experience.acting_s
         self.accounts.simulating += experience.simulating_s
         if self.elapsed_s() < self.next_log_s:
@@ -309,9 +316,9 @@ class _Loop:
             return self.frames >= self.next_exam_frame
         return self.elapsed_s() >= self.next_exam_s
 
-    def _examined(self, exam: dict[str, Any]) -> None:
+    def _examined(self, finished: "_Exam") -> None:
         """Note a result: it sets the teacher's weight, the levels to start at, and which checkpoint is the best."""
-        c = self.config
+        c, exam = self.config, finished.result()
         self.next_exam_s = self.elapsed_s() + c.exam_seconds
         self.next_exam_frame = self.frames + c.exam_every
         self.reserve_s = min(exam["seconds"], MOST_FOR_LAST_EXAM * 60 * c.minutes)
@@ -327,7 +334,10 @@ class _Loop:
         better = exam["points_per_life"] >= self.best
         if better:
             self.best = exam["points_per_life"]
-            self._save_to(self.run.best, exam["network"], {"frames": exam["frames"], "points_per_life": self.best})
+            kept = ("frames", "score_mean", "score_mean_low", "score_mean_high", "points_per_life", "level_mean")
+            about = {"seed": c.seed, "elapsed_s": self.elapsed_s()} | {key: exam[key] for key in kept}
+            self._save_to(self.run.best, exam["network"], about)
+            finished.record_best_game(self.run.recordings / f"best-exam{SUFFIX}")
         self.observer.examined(exam, self.teacher, better)
 
     # --- checkpoints ---
@@ -348,12 +358,17 @@ class _Loop:
             "games": self.collector.state() if self.games is None else self.games,
             "windows": self.windows.state(),
         }
-        self._save_to(self.run.last, self.network, state)
+        self._save_to(self.run.last, self.averaged, state, self.network)
         self.run.event("autosave", f"frame {self.frames:,}")
 
-    def _save_to(self, path: Path, network: torch.nn.Module, state: dict[str, Any]) -> None:
+    def _save_to(
+        self, path: Path, player: torch.nn.Module, state: dict[str, Any], learned: torch.nn.Module | None = None
+    ) -> None:
+        """The player's weights under "network", where `load_pupil` looks, and those that are learned beside them."""
         shape = {"widths": list(self.config.widths), "visible_only": self.config.visible_only}
-        tensors = checkpoints.weights(network, "network")
+        tensors = checkpoints.weights(player, "network")
+        if learned is not None:
+            tensors |= checkpoints.weights(learned, "learned")
         checkpoints.save(path, tensors, shape | state, kind=CHECKPOINT_KIND, task_version=TASK_VERSION)
 
     def _restore(self) -> bool:
@@ -362,7 +377,8 @@ class _Loop:
             self.run.rewind(-1)
             return False
         saved = checkpoints.load(self.run.last, kind=CHECKPOINT_KIND, task_version=TASK_VERSION)
-        checkpoints.restore_weights(self.network, saved, "network")
+        checkpoints.restore_weights(self.network, saved, "learned")
+        checkpoints.restore_weights(self.averaged, saved, "network")
         state = saved.state
         checkpoints.restore_optimiser(self.learner.optimiser, state["optimiser"])
         checkpoints.restore_torch_generator(self.order, state["order"])
@@ -379,7 +395,8 @@ class _Loop:
         c = self.config
         size = sum(parameter.numel() for parameter in self.network.parameters())
         sees = "179 values a person can see" if c.visible_only else "195 values"
-        threads = "all in one thread" if c.deterministic else "one thread plays, one learns, one measures"
+        learning = "one learns" if self.threads == 1 else f"{self.threads} learn"
+        threads = "all in one thread" if c.deterministic else f"one thread plays, {learning}, one measures"
         budget = [f"{c.minutes:g} minutes"] * bool(c.minutes and not c.deterministic)
         budget += [f"{c.frames:,} frames"] * bool(c.frames)
         return {
@@ -436,7 +453,7 @@ class _Exam(threading.Thread):
     def __init__(self, loop: _Loop):
         super().__init__(name="exam", daemon=True)
         self.loop, self.frames = loop, loop.frames
-        self.network = copy.deepcopy(loop.network)
+        self.network = copy.deepcopy(loop.averaged)
         self.pupil = Pupil(self.network, visible_only=loop.config.visible_only)
         self.cancelled = threading.Event()
         self.found: dict[str, Any] | Exception
@@ -444,8 +461,10 @@ class _Exam(threading.Thread):
 
     def run(self) -> None:
         began = time.thread_time()
+        games = self.loop.exam_games()
+        self.moves = np.full((games["games"], games["max_frames"]), NO_MOVE, np.uint8)
         try:
-            self.found = measure("pupil", player=self, **self.loop.exam_games())
+            self.found = measure("pupil", player=self, moves=self.moves, **games)
         except Exception as problem:  # whatever it is, the training raises it
             self.found = problem
         self.loop.accounts.evaluating += time.thread_time() - began
@@ -462,6 +481,14 @@ class _Exam(threading.Thread):
         if isinstance(self.found, Exception):
             raise self.found
         return self.found | {"frames": self.frames, "network": self.network}
+
+    def record_best_game(self, path: Path) -> None:
+        """Keep the exam's best game, to be watched."""
+        assert isinstance(self.found, dict), "only a finished exam has a best game"
+        best = self.found["best_game"]
+        start = starts(1, seed=self.found["seed"], level=self.found["level"], domain=EVALUATION, first=best)[0]
+        about = {"score": self.found["best_score"], "game": best, "seed": self.found["seed"], "frames": self.frames}
+        save_recording(path, start, self.moves[best], {"player": self.loop.run.name} | about)
 
     def cancel(self) -> None:
         """Give up."""
@@ -587,9 +614,6 @@ class Windows:
     def restore(self, state: list[list[float]]) -> None:
         """From a checkpoint."""
         self.lives = deque((int(frame), reward, int(frames), int(level)) for frame, reward, frames, level in state)
-
-
-LANES: Final = min(3, os.cpu_count() or 1)  # cores that a training's three threads can use
 
 
 class Accounts:

@@ -1,0 +1,60 @@
+"""Recorded games: how one began and every move in it, a few kilobytes for hours of play.
+
+The simulator repeats a game exactly from these, so a recording can be watched, filmed and scrubbed like a live game.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from protege import checkpoints
+from protege.tempest.env import TASK_VERSION, Frames
+from protege.tempest.ram import Row
+from protege.tempest.teacher import ACTIONS
+
+KIND: Final = "tempest-recording"
+SUFFIX: Final = ".tempest"
+NO_MOVE: Final = 255
+
+Moves = npt.NDArray[np.uint8]  # joint actions, one for each frame
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A game that was played."""
+
+    start: Row
+    moves: Moves
+    about: dict[str, Any]  # who played, the score, whatever else is known
+
+
+def save_recording(path: Path, start: Row, moves: Moves, about: dict[str, Any]) -> None:
+    """Write a recording in place of the one before; moves end at the first that was not made."""
+    unmade = np.flatnonzero(moves >= len(ACTIONS))
+    played = moves[: unmade[0]] if len(unmade) else moves
+    tensors = {"start": torch.from_numpy(start.copy()), "moves": torch.from_numpy(played.copy())}
+    checkpoints.save(path, tensors, about, kind=KIND, task_version=TASK_VERSION)
+
+
+def load_recording(path: Path) -> Recording:
+    """Read a recording of this task version."""
+    saved = checkpoints.load(path, kind=KIND, task_version=TASK_VERSION)
+    return Recording(saved.tensors["start"].numpy(), saved.tensors["moves"].numpy(), saved.state)
+
+
+class Replay:
+    """The player that makes a recording's moves again; give it the recording's start."""
+
+    def __init__(self, recording: Recording):
+        self.moves = recording.moves
+        self.made = 0
+
+    def act(self, frames: Frames) -> npt.NDArray[np.int64]:
+        """The next move; none any more when the recording has ended."""
+        move = int(self.moves[self.made]) if self.made < len(self.moves) else 0
+        self.made += 1
+        return np.array([move])
