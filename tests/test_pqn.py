@@ -61,6 +61,24 @@ class Table(nn.Module):
         return self.values(features)  # type: ignore[no-any-return]
 
 
+def test_threads_share_a_minibatch_and_learn_the_same() -> None:
+    config = PQNConfig(games=6, horizon=3, minibatch=9, learning_rate=0.01)
+    found = []
+    for threads in (1, 2, 4):
+        torch.manual_seed(3)
+        learner = PQN(nn.Linear(5, 4), config)
+        random = np.random.default_rng(4)
+        rollout = Rollout.empty(config, 5)
+        rollout.features[:], rollout.rewards[:] = random.random((4, 6, 5)), random.random((3, 6))
+        rollout.actions[:], rollout.advice[:] = random.integers(0, 4, (2, 3, 6))
+        figures = learner.learn(rollout, 0.5, torch.Generator().manual_seed(5), threads)
+        found.append((figures, learner.network.weight.detach()))
+        assert learner.updates == 4 and (learner.others_cpu_s > 0) == (threads > 1)
+    for figures, weights in found[1:]:
+        assert figures == pytest.approx(found[0][0], rel=1e-5)
+        assert torch.allclose(weights, found[0][1], atol=1e-6)
+
+
 def test_the_average_starts_as_the_mean_of_all_weights_and_then_follows_slowly() -> None:
     config = PQNConfig(games=4, horizon=2, minibatch=8, epochs=1, averaging=0.4, learning_rate=0.1)
     learner = PQN(Table(1, 1), config)

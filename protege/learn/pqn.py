@@ -7,7 +7,6 @@ by the caller.
 """
 
 import copy
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -35,7 +34,7 @@ class PQNConfig:
     final_learning_rate: float = 5e-5  # when the budget is used up
     gradient_limit: float = 10.0  # gradients longer than this are shortened to it
     temperature: float = 0.25  # in points of reward: how sharply action values turn into the distilled policy
-    averaging: float = 0.002  # step of the running average of the weights, the player that is measured and kept
+    averaging: float = 0.01  # step of the running average of the weights, the player that is measured and kept
 
 
 @dataclass
@@ -97,7 +96,6 @@ class PQN(Generic[Network]):
         self.optimiser = torch.optim.Adam(network.parameters(), lr=config.learning_rate, eps=1e-5, fused=fused)
         self.updates = 0
         self.others_cpu_s = 0.0  # processor time of threads other than the caller's
-        self._copies: list[Network] = []
         self._pool = ThreadPoolExecutor(64, thread_name_prefix="learner")  # threads start when first needed
 
     def set_progress(self, done: float) -> float:
@@ -113,8 +111,8 @@ class PQN(Generic[Network]):
     ) -> dict[str, float]:
         """One round: every sample `epochs` times, in random order. Returns means over the updates.
 
-        Several threads work on different minibatches at once, each with a copy of the weights that lacks the update
-        another one is just working on; only one thread gives the same numbers every time.
+        Several threads share each minibatch. (Each its own minibatch would be simpler, but then gradients are one
+        update old when they are applied, and at this learning rate that undoes most of the learning.)
         """
         c = self.config
         returns = lambda_returns(rollout.rewards, rollout.terminated, rollout.values, c.discount, c.trace)
@@ -123,31 +121,31 @@ class PQN(Generic[Network]):
         samples = [features] + [
             torch.from_numpy(array.reshape(-1)).to(device) for array in (rollout.actions, returns, rollout.advice)
         ]
-        orders = [torch.randperm(len(features), generator=generator) for _ in range(c.epochs)]
-        minibatches = [picked for order in orders for picked in order.split(c.minibatch)]
-        waiting, turn = iter(minibatches), threading.Lock()
         totals = torch.zeros(5, dtype=torch.float64)
+        rounds = 0
 
-        def work(network: Network) -> float:
+        def share(picked: Tensor) -> tuple[list[Tensor], Tensor, float]:
             began = time.thread_time()
-            while True:
-                with turn:
-                    picked = next(waiting, None)
-                    if picked is None:
-                        return time.thread_time() - began
-                    if network is not self.network:
-                        network.load_state_dict(self.network.state_dict())
-                gradients, figures = self._gradients(network, [array[picked] for array in samples], distillation)
-                with turn:
-                    norm = self._apply(gradients)
-                    totals[:4] += figures
-                    totals[4] += norm
+            gradients, figures = self._gradients([array[picked] for array in samples], distillation)
+            return gradients, figures, time.thread_time() - began
 
-        networks = [self.network] if threads == 1 else self._copies_for(threads)
-        others = [self._pool.submit(work, network) for network in networks[1:]]
-        work(networks[0])
-        self.others_cpu_s += sum(other.result() for other in others)
-        loss, cloning, agreement, value, norm = (totals / len(minibatches)).tolist()
+        for _ in range(c.epochs):
+            for picked in torch.split(torch.randperm(len(features), generator=generator), c.minibatch):
+                parts = torch.tensor_split(picked, threads)
+                others = [self._pool.submit(share, part) for part in parts[1:]]
+                gradients, figures, _ = share(parts[0])
+                figures *= len(parts[0]) / len(picked)
+                for part, other in zip(parts[1:], others, strict=True):
+                    more, their_figures, spent = other.result()
+                    torch._foreach_add_(gradients, more, alpha=len(part) / len(parts[0]))
+                    figures += their_figures * (len(part) / len(picked))
+                    self.others_cpu_s += spent
+                if threads > 1:
+                    torch._foreach_mul_(gradients, len(parts[0]) / len(picked))
+                totals[:4] += figures
+                totals[4] += self._apply(gradients)
+                rounds += 1
+        loss, cloning, agreement, value, norm = (totals / rounds).tolist()
         return {
             "loss": loss,
             "distillation_loss": cloning,
@@ -159,17 +157,10 @@ class PQN(Generic[Network]):
             "return_mean": float(returns.mean()),
         }
 
-    def _copies_for(self, threads: int) -> list[Network]:
-        while len(self._copies) < threads:
-            self._copies.append(copy.deepcopy(self.network))
-        return self._copies[:threads]
-
-    def _gradients(
-        self, network: Network, samples: list[Tensor], distillation: float
-    ) -> tuple[tuple[Tensor, ...], Tensor]:
-        """Gradients of one minibatch, and its loss, distillation loss, agreement and mean value."""
+    def _gradients(self, samples: list[Tensor], distillation: float) -> tuple[list[Tensor], Tensor]:
+        """Gradients of some samples, and their loss, distillation loss, agreement and mean value."""
         features, actions, targets, advice = samples
-        values = network(features)
+        values = self.network(features)
         chosen = values.gather(1, actions[:, None])[:, 0]
         # Squared, although single errors are large: a loss that limits them makes rare deaths look cheap.
         loss = 0.5 * nn.functional.mse_loss(chosen, targets)
@@ -178,13 +169,13 @@ class PQN(Generic[Network]):
         if distillation > 0:
             cloning = nn.functional.cross_entropy(values / self.config.temperature, advice)
             total = loss + distillation * cloning
-        gradients = torch.autograd.grad(total, list(network.parameters()))
+        gradients = list(torch.autograd.grad(total, list(self.network.parameters())))
         with torch.no_grad():
             agreement = (values.argmax(1) == advice).float().mean()
             return gradients, torch.stack([loss, cloning, agreement, chosen.mean()]).double().cpu()
 
     @torch.no_grad()
-    def _apply(self, gradients: tuple[Tensor, ...]) -> float:
+    def _apply(self, gradients: list[Tensor]) -> float:
         """One step of the optimiser; returns the length of the gradient."""
         parameters: list[Tensor] = list(self.network.parameters())
         for parameter, gradient in zip(parameters, gradients, strict=True):

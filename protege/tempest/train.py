@@ -322,7 +322,9 @@ class _Loop:
         self.next_exam_s = self.elapsed_s() + c.exam_seconds
         self.next_exam_frame = self.frames + c.exam_every
         self.reserve_s = min(exam["seconds"], MOST_FOR_LAST_EXAM * 60 * c.minutes)
-        self.distillation = c.distillation * max(0.0, 1.0 - exam["score_mean"] / self.teacher)
+        # Never upwards again: advice that comes back distorts values which have been learned without it.
+        trailing = max(0.0, 1.0 - exam["score_mean"] / self.teacher)
+        self.distillation = min(self.distillation, c.distillation * trailing)
         frontier = math.ceil(1.5 * exam["level_mean"])
         self.collector.top_level = min(99, max(self.collector.top_level, frontier))
         self.run.log(
