@@ -6,8 +6,10 @@ Everything heavy is imported inside the command that needs it, so `protege --hel
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,7 +20,7 @@ from tyro.conf import FlagCreatePairsOff, OmitSubcommandPrefixes, Positional, Us
 from protege import ProtegeError, __version__
 
 Game = Literal["tempest"]
-Benchmark = Literal["tempest-sim", "tempest-profile"]
+Benchmark = Literal["tempest-sim", "tempest-profile", "train", "dashboard"]
 
 USAGE_ERROR = 2
 INTERRUPTED = 130  # what a shell reports for a program ended by Ctrl-C
@@ -26,11 +28,19 @@ BROKEN_PIPE = 141  # and for one whose reader went away
 
 
 @dataclass(frozen=True)
+class Train:
+    """Train a pupil; "protege train tempest --help" lists everything that can be set."""
+
+    game: Positional[Game]  # the game to learn
+
+
+@dataclass(frozen=True)
 class Eval:
     """Measure players: every player plays the same games, each fixed by its seed."""
 
     game: Positional[Game]  # the game to play
-    # Who plays: teacher, teacher-full, random, or your own package.module:Class. Without it, teacher.
+    # Who plays: champion, teacher, teacher-full, random, the name of a run, the path of a checkpoint, or your own
+    # package.module:Class. Without it, champion.
     player: UseAppendAction[tuple[str, ...]] = ()
     games: int = 200  # games for each player
     seed: int = 1  # the games follow from this number: the same seed gives the same games
@@ -48,7 +58,7 @@ class Record:
 
     game: Positional[Game]  # the game to play
     out: Path  # the file to write; its ending chooses the format: .gif, .mp4 or .webm
-    player: str = "teacher"  # who plays: teacher, teacher-full, random, or your own package.module:Class
+    player: str = "champion"  # who plays, as in "protege eval"
     seed: int = 1  # the game follows from this number
     level: int = 1  # the level to start at
     best_of: int = 1  # play so many games and record the one with the highest score
@@ -62,6 +72,53 @@ class Bench:
 
     name: Positional[Benchmark]  # what to measure
     seconds: float = 10.0  # about how long each part is measured
+    json: bool = False  # also print one flat JSON object on the last line
+
+
+@dataclass(frozen=True)
+class Dashboard:
+    """Serve the page: every run of a folder, past or present, with live play and controls."""
+
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    run: str | None = None  # the run to show first; without it, the newest
+    host: str = "127.0.0.1"  # the address to listen at; 0.0.0.0 lets other machines see the page
+    port: int = 8765  # the port, or the next one that is free
+    no_browser: bool = False  # do not open a browser
+    until_stdin_closes: bool = False  # end when standard input does: how a training takes its page along
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Watch a player in the browser: its games as glowing vectors, what it chooses and why."""
+
+    game: Positional[Game]  # the game to watch
+    player: str = "champion"  # who plays, as in "protege eval"
+    level: int = 1  # the level to start at, 1 to 99
+    games: Literal[1, 4, 9, 16] = 1  # games side by side
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    host: str = "127.0.0.1"  # the address to listen at; 0.0.0.0 lets other machines see the page
+    port: int = 8765  # the port, or the next one that is free
+    no_browser: bool = False  # do not open a browser
+
+
+@dataclass(frozen=True)
+class Play:
+    """Play yourself, in the browser: keyboard, mouse or wheel, with the champion on the same seed beside you."""
+
+    game: Positional[Game]  # the game to play
+    runs: Path | None = None  # the folder that holds runs and high scores; without it PROTEGE_RUNS, or else ./runs
+    host: str = "127.0.0.1"  # the address to listen at; 0.0.0.0 lets other machines see the page
+    port: int = 8765  # the port, or the next one that is free
+    no_browser: bool = False  # do not open a browser
+
+
+@dataclass(frozen=True)
+class Export:
+    """Write a pupil as an ONNX model that other programs can run, with a description of its input and output."""
+
+    run: Positional[str]  # the name of a run (its best pupil), the path of a checkpoint, champion or champion-visible
+    out: Path  # the folder to write model.onnx, description.json and README.md into
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
     json: bool = False  # also print one flat JSON object on the last line
 
 
@@ -137,15 +194,139 @@ class Runs:
     )
 
 
-def run_eval(command: Eval) -> int:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
+def run_train(arguments: Sequence[str]) -> int:
+    """`protege train GAME ...`: read apart from the other commands, because its settings belong to the learner."""
+    began = time.monotonic()
+    if arguments[:1] != ["tempest"]:
+        tyro.cli(Train, prog="protege train", args=arguments)  # says what is wrong, or helps
+        raise AssertionError("tyro.cli exits when the game is not known")
+    from protege.tempest.train import PRESETS, TempestConfig
 
-    from protege.tempest.players import TABLE_HEAD, find_player, measure, table_rows
+    @dataclass(frozen=True)
+    class TrainTempest:
+        """Train a pupil on the Tempest simulator, then measure it beside its teachers."""
+
+        config: Annotated[TempestConfig, tyro.conf.arg(name="")]
+        run: str | None = None  # the run's name; without it, one made from the date
+        resume: bool = False  # go on with the run of that name, or with the latest; what is typed here wins
+        preset: Literal["smoke", "laptop", "full"] = "laptop"  # settings to start from: half a minute, ten, days
+        compare: int = 200  # games of pupil, teachers and chance at the end; 0 leaves the table out
+        no_dashboard: bool = False  # do not serve the page
+        wandb: bool = False  # also log to Weights & Biases; offline unless WANDB_MODE says otherwise
+        dry_run: bool = False  # estimate memory, disk and time, then stop
+        runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+        json: bool = False  # also print one flat JSON object on the last line
+
+    chosen = _given(arguments, "--preset") or "laptop"
+    default = TrainTempest(PRESETS.get(chosen, TempestConfig()))
+    if _given(arguments, "--frames") is not None:
+        default = replace(default, config=replace(default.config, minutes=0.0))  # frames are the budget
+    if "--resume" in arguments:
+        name = _given(arguments, "--run") or _latest_run("tempest", _given(arguments, "--runs"))
+        default = replace(default, run=name, config=_stored_config(name, _given(arguments, "--runs"), TempestConfig))
+    command = tyro.cli(
+        TrainTempest, prog="protege train tempest", args=arguments[1:], default=default, config=(FlagCreatePairsOff,)
+    )
+    with ExitStack() as ending:
+        return _train_tempest(command, began, ending)
+
+
+def _train_tempest(command: Any, began: float, ending: ExitStack) -> int:
+    from protege.console import TrainingConsole
+    from protege.runs import Training
+    from protege.tempest.players import find_player, measure
+    from protege.tempest.train import estimate, train
+    from protege.trackers import attach_mirrors, check_wandb
+
+    if command.dry_run:
+        figures = estimate(command.config)
+        _print_table("Nothing was trained. A real start would need about:", (), [[k, v] for k, v in figures.items()])
+        return 0
+    if command.wandb:
+        check_wandb()
+    with TrainingConsole() as console:
+
+        def prepare(run: Training) -> None:
+            for line in attach_mirrors(run, wandb=command.wandb):
+                console.noted(line)
+            if not command.no_dashboard:
+                ending.callback(_page_beside(console.console, run.path.parent).close)
+
+        run = train(
+            command.config, console, name=command.run, resume=command.resume, folder=command.runs, began=began,
+            prepare=prepare,
+        )  # fmt: skip
+    results = []
+    if command.compare:
+        print(f"Measuring {run.name} beside its teachers: {command.compare} games each, some of them long.")
+        for name in (run.name, "teacher", "teacher-full", "random"):
+            threads = os.cpu_count() or 1
+            player = find_player(name, command.runs)
+            results.append(measure(name, games=command.compare, player=player, threads=threads))
+        _print_results(results)
+        strongest = max(results[1], results[2], key=lambda result: result["score_mean"])
+        ratio = results[0]["score_mean"] / strongest["score_mean"]
+        print(f"{run.name} scores {ratio:.1f} times as much as the stronger teacher, {strongest['player']}.\n")
+    longer = 2 * command.config.minutes or 20
+    print(
+        f"Go on for longer:   protege train tempest --resume --run {run.name} --minutes {longer:g}\n"
+        f"See it play:        protege record tempest --player {run.name} --out {run.name}.gif\n"
+        f"Measure it again:   protege eval tempest --player {run.name} --player teacher --games 500"
+    )
+    if command.json:
+        summary = asdict(run.summary()) | {"seconds": time.monotonic() - began, "cpu_seconds": time.process_time()}
+        print(json.dumps(summary | {f"{key}": value for key, value in (results[0] if results else {}).items()}))
+    return 0
+
+
+def _page_beside(console: Any, runs: Path) -> Any:
+    """The page of a folder of runs in a process of its own; the console says where it is."""
+    from protege.dashboard.beside import Beside
+
+    def tell(line: str) -> None:
+        console.print(line, soft_wrap=True, markup=False)  # an address that is broken over two lines is of no use
+
+    return Beside(["dashboard", "--no-browser", "--runs", str(runs)], tell)
+
+
+def _given(arguments: Sequence[str], flag: str) -> str | None:
+    """The value typed after a flag, looked up before the whole line is read."""
+    for index, word in enumerate(arguments):
+        if word == flag and index + 1 < len(arguments):
+            return arguments[index + 1]
+        if word.startswith(f"{flag}="):
+            return word.removeprefix(f"{flag}=")
+    return None
+
+
+def _latest_run(game: str, folder: str | None) -> str:
+    from protege.runs import RunError, list_runs, runs_folder
+
+    place = Path(folder) if folder else None
+    found = [summary.name for summary in list_runs(place) if summary.game == game]
+    if not found:
+        raise RunError(f"there is no {game} run to resume in {runs_folder(place)}")
+    return found[-1]
+
+
+def _stored_config(name: str, folder: str | None, kind: type[Any]) -> Any:
+    """The settings a run was last trained with."""
+    import msgspec
+
+    from protege.runs import RunError, open_run
+
+    with open_run(name, Path(folder) if folder else None) as run:
+        try:
+            return msgspec.convert(run.info().config, kind)
+        except msgspec.ValidationError as error:
+            raise RunError(f"run {name} was trained with settings this version does not know: {error}") from error
+
+
+def run_eval(command: Eval) -> int:
+    from protege.tempest.players import find_player, measure
     from protege.tempest.sim import Cabinet
 
-    names = command.player or ("teacher",)
+    names = command.player or ("champion",)
     players = [find_player(name) for name in names]  # all of them before the first game: a typo costs no time
     cabinet = Cabinet(lives=command.lives, difficulty=command.difficulty)
     results = [
@@ -161,7 +342,22 @@ def run_eval(command: Eval) -> int:
         )
         for name, player in zip(names, players, strict=True)
     ]
-    title = f"Tempest from level {command.level}, {command.games} games each, seed {command.seed}"
+    _print_results(results)
+    if command.json:
+        for result in results:
+            print(json.dumps(result))
+    return 0
+
+
+def _print_results(results: Sequence[dict[str, Any]]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    from protege.tempest.players import TABLE_HEAD, table_rows
+
+    one = results[0]
+    title = f"Tempest from level {one['level']}, {one['games']} games each, seed {one['seed']}"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name in TABLE_HEAD:
         table.add_column(
@@ -170,10 +366,6 @@ def run_eval(command: Eval) -> int:
     for line in table_rows(results):
         table.add_row(*line)
     Console().print(table)
-    if command.json:
-        for result in results:
-            print(json.dumps(result))
-    return 0
 
 
 def run_record(command: Record) -> int:
@@ -209,6 +401,64 @@ def run_bench(command: Bench) -> int:
     Console().print(table)
     if command.json:
         print(json.dumps(figures))
+    return 0
+
+
+def run_dashboard(command: Dashboard) -> int:
+    if command.until_stdin_closes and hasattr(os, "nice"):
+        os.nice(5)  # beside a training, which is what the machine is busy for
+    return _serve(command, f"/run/{command.run}" if command.run else "", ())
+
+
+def run_watch(command: Watch) -> int:
+    from urllib.parse import urlencode
+
+    if not 1 <= command.level <= 99:
+        raise ProtegeError(f"level must be 1 to 99; got {command.level}")
+    settings = {"player": command.player, "level": command.level, "games": command.games}
+    return _serve(command, f"/live?{urlencode(settings)}", (command.player,))
+
+
+def run_play(command: Play) -> int:
+    return _serve(command, "/play", ())
+
+
+def _serve(command: Dashboard | Watch | Play, view: str, players: Sequence[str]) -> int:
+    """Serve until Ctrl-C, with the page opened at a view; `players` are those a page could not name by itself."""
+    import webbrowser
+
+    from protege.dashboard.server import Served, serve
+    from protege.tempest.live import TempestShows
+
+    def ready(page: Served) -> None:
+        print(f"dashboard: {page.link(view)}", flush=True)
+        if page.note:
+            print(f"  {page.note}", flush=True)
+        has_screen = sys.platform != "linux" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+        if not command.no_browser and has_screen:  # without one, a text browser might take over the terminal
+            webbrowser.open(page.link(view))
+
+    serve(
+        {"tempest": TempestShows(command.runs, players)}, folder=command.runs, host=command.host, port=command.port,
+        ready=ready, until_stdin_closes=isinstance(command, Dashboard) and command.until_stdin_closes,
+    )  # fmt: skip
+    return 0
+
+
+def run_export(command: Export) -> int:
+    from protege.tempest.export import export
+
+    made = export(command.run, command.out, command.runs)
+    print(
+        f"{made['model']}: {made['player']}, {_size(made['bytes'])}\n"
+        f"Checked on {made['frames']:,} frames of real games, action values up to {made['largest_value']:.3g}:\n"
+        f"  against torch          largest difference {made['difference_torch']:.1e}\n"
+        f"  against compiled code  largest difference {made['difference_compiled']:.1e}, "
+        f"same move in {made['same_moves']:,}\n"
+        f"{command.out / 'README.md'} shows how to use it."
+    )
+    if command.json:
+        print(json.dumps(made))
     return 0
 
 
@@ -389,10 +639,15 @@ def _times(not_finite: int | None) -> str:
 
 
 Command = (
-    Annotated[Eval, subcommand("eval")]
+    Annotated[Train, subcommand("train")]
+    | Annotated[Eval, subcommand("eval")]
     | Annotated[Record, subcommand("record")]
     | Annotated[Bench, subcommand("bench")]
     | Annotated[Runs, subcommand("runs"), OmitSubcommandPrefixes]
+    | Annotated[Export, subcommand("export")]
+    | Annotated[Dashboard, subcommand("dashboard")]
+    | Annotated[Watch, subcommand("watch")]
+    | Annotated[Play, subcommand("play")]
     | Annotated[Doctor, subcommand("doctor")]
 )
 RUN: dict[type[Any], Callable[[Any], int]] = {
@@ -405,15 +660,24 @@ RUN: dict[type[Any], Callable[[Any], int]] = {
     RunsCompare: run_runs_compare,
     RunsExport: run_runs_export,
     RunsPrune: run_runs_prune,
+    Dashboard: run_dashboard,
+    Watch: run_watch,
+    Play: run_play,
+    Export: run_export,
     Doctor: run_doctor,
 }
 DESCRIPTION = f"""Protege {__version__} trains game agents that outplay their teachers.
 
+  protege train tempest --minutes 10                                    a pupil that outplays its teacher
   protege doctor                                                        what works on this machine
-  protege eval tempest --player teacher --player random --games 200     who scores how much
-  protege record tempest --player teacher --seed 7 --out game.gif       a game to look at
+  protege eval tempest --player champion --player teacher --games 200   who scores how much
+  protege watch tempest --player champion                               its games, live in the browser
+  protege play tempest                                                  your turn
+  protege record tempest --player champion --out game.gif               a game to look at
+  protege dashboard                                                     charts of every run, live play, controls
   protege bench tempest-sim                                             how fast the simulator is here
   protege runs list                                                     what was trained, and how well
+  protege export champion --out champion                                an ONNX model for other programs
 
 "protege COMMAND --help" explains each command."""
 
@@ -425,14 +689,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"protege {__version__}")
         return 0
     try:
-        command = tyro.cli(
-            Command,
-            prog="protege",
-            description=DESCRIPTION,
-            args=arguments or ["--help"],
-            config=(FlagCreatePairsOff,),
-        )
-        code = RUN[type(command)](command)
+        code = run_train(arguments[1:]) if arguments[:1] == ["train"] else _run_command(arguments)
         sys.stdout.flush()  # a reader that went away shows here, where it is caught, not at exit
         return code
     except ProtegeError as error:
@@ -443,6 +700,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the exit has nothing left to flush
         return BROKEN_PIPE
+
+
+def _run_command(arguments: Sequence[str]) -> int:
+    command = tyro.cli(
+        Command, prog="protege", description=DESCRIPTION, args=arguments or ["--help"], config=(FlagCreatePairsOff,)
+    )
+    return RUN[type(command)](command)
 
 
 if __name__ == "__main__":

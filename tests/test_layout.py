@@ -18,15 +18,17 @@ PACKAGE = ROOT / "protege"
 
 # Top to bottom: a file may import only files above it. Files that do not exist yet keep their place.
 ORDER = """
-    __init__.py py.typed kernels.py files.py metrics.py runs.py checkpoints.py league.py evaluate.py
+    __init__.py py.typed kernels.py files.py metrics.py runs.py trackers.py checkpoints.py league.py evaluate.py
     learn/__init__.py learn/replay.py learn/rainbow.py learn/pqn.py learn/rollout.py learn/ppo.py
     tempest/__init__.py tempest/ram.py tempest/levels.py tempest/nymphs.py tempest/enemies.py tempest/player.py
     tempest/states.py tempest/sim.py tempest/draw.py tempest/observe.py tempest/teacher.py tempest/env.py tempest/gym.py
-    tempest/wire.py tempest/bridge.py tempest/arcade.py tempest/lua/ tempest/network.py tempest/players.py
-    tempest/train.py
+    tempest/wire.py tempest/bridge.py tempest/arcade.py tempest/lua/ tempest/network.py tempest/recording.py
+    tempest/players.py tempest/live.py
+    tempest/export.py tempest/collect.py tempest/train.py
     echelon/__init__.py echelon/mechs.py echelon/world.py echelon/sight.py echelon/sim.py echelon/observe.py
     echelon/env.py echelon/teacher.py echelon/network.py echelon/match.py echelon/train.py
-    dashboard/__init__.py dashboard/server.py dashboard/static/
+    dashboard/__init__.py dashboard/guard.py dashboard/shows.py dashboard/feeds.py dashboard/server.py
+    dashboard/beside.py dashboard/static/
     champions/
     console.py bench.py doctor.py cli.py
 """.split()

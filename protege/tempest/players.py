@@ -25,7 +25,7 @@ from protege.runs import RunError, list_runs, open_run
 from protege.tempest import draw, ram, sim
 from protege.tempest.env import Frames, Games, starts, to_commands
 from protege.tempest.ram import Row, Rows
-from protege.tempest.recording import Moves
+from protege.tempest.recording import Moves, Replay
 from protege.tempest.teacher import ACTIONS, MEET, advise, quantised, spinner_to
 
 BATCH = 1024  # games evaluated side by side
@@ -224,7 +224,7 @@ def film(player: Player, row: Row) -> Iterator[Row]:
     """A game tick by tick, also those between frames; each row is to be drawn before the next is asked for."""
     games = Games(row[None])
     live = games.rows[0]
-    while not sim.is_over(live):
+    while not sim.is_over(live) and not (isinstance(player, Replay) and player.is_finished()):
         fire, zap, spinner = to_commands(player.act(games.frames), 1)[0].tolist()
         sim.step_game(live, fire != 0, zap != 0, False, spinner)
         yield live

@@ -9,9 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
-from protege import checkpoints
 from protege.tempest.env import TASK_VERSION, Frames
 from protege.tempest.ram import Row
 from protege.tempest.teacher import ACTIONS
@@ -34,6 +32,10 @@ class Recording:
 
 def save_recording(path: Path, start: Row, moves: Moves, about: dict[str, Any]) -> None:
     """Write a recording in place of the one before; moves end at the first that was not made."""
+    import torch  # takes a second, and those who only play need none
+
+    from protege import checkpoints
+
     unmade = np.flatnonzero(moves >= len(ACTIONS))
     played = moves[: unmade[0]] if len(unmade) else moves
     tensors = {"start": torch.from_numpy(start.copy()), "moves": torch.from_numpy(played.copy())}
@@ -42,6 +44,8 @@ def save_recording(path: Path, start: Row, moves: Moves, about: dict[str, Any]) 
 
 def load_recording(path: Path) -> Recording:
     """Read a recording of this task version."""
+    from protege import checkpoints
+
     saved = checkpoints.load(path, kind=KIND, task_version=TASK_VERSION)
     return Recording(saved.tensors["start"].numpy(), saved.tensors["moves"].numpy(), saved.state)
 
@@ -53,8 +57,12 @@ class Replay:
         self.moves = recording.moves
         self.made = 0
 
+    def is_finished(self) -> bool:
+        """Whether every move has been made; the game may go on, if it was cut."""
+        return self.made >= len(self.moves)
+
     def act(self, frames: Frames) -> npt.NDArray[np.int64]:
-        """The next move; none any more when the recording has ended."""
-        move = int(self.moves[self.made]) if self.made < len(self.moves) else 0
+        """The next move, or standing still when the recording has ended."""
+        move = 0 if self.is_finished() else int(self.moves[self.made])
         self.made += 1
         return np.array([move])

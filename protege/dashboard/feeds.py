@@ -1,0 +1,107 @@
+"""What is new in run folders: read once for any number of viewers, and told in small pieces.
+
+A viewer says how far it is, the newest row and event it has seen; the answer holds only what came later. From the
+beginning it holds the whole history, thinned so that the last minute, ten minutes and hour are as detailed as all that
+went before them: the pages draw time compressed in the same way.
+"""
+
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from protege.metrics import MICROSECOND, MetricLog, Series
+from protege.runs import open_run
+
+STRETCHES_S: Final = (3600.0, 600.0, 60.0)  # ages at which the history becomes finer
+POINTS_A_STRETCH: Final = 100
+MOST_EVENTS: Final = 60
+REMEMBERED_S: Final = 0.5  # an answer is good for so long for others who are as far
+
+
+class Place(NamedTuple):
+    """How far a viewer is in one run."""
+
+    row: int = 0
+    event: int = 0
+    status: str = ""
+
+
+class Feeds:
+    """The news of every run in a folder. Threads may share it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._turn = threading.Lock()
+        self._remembered: dict[tuple[str, Place], tuple[float, dict[str, Any] | None]] = {}
+
+    def news(self, name: str, place: Place) -> dict[str, Any] | None:
+        """What came after a place, and the new place; None if nothing did."""
+        with self._turn:
+            now = time.monotonic()
+            self._remembered = {key: kept for key, kept in self._remembered.items() if now - kept[0] < REMEMBERED_S}
+            if (name, place) not in self._remembered:
+                self._remembered[name, place] = now, self._read(name, place)
+            return self._remembered[name, place][1]
+
+    def _read(self, name: str, place: Place) -> dict[str, Any] | None:
+        with open_run(name, self.folder) as run:
+            log, status = run.metrics, run.status()
+            latest = log.latest()
+            rows = {metric: round(point.time * MICROSECOND) for metric, point in latest.items()}
+            newest = max(rows.values(), default=0)
+            events = log.events(since=place.event, most=MOST_EVENTS)
+            if newest <= place.row and not events and status == place.status:
+                return None
+            points = {
+                metric: columns(log.series(metric, since_row=place.row)) if place.row else history(log, metric, newest)
+                for metric, row in rows.items()
+                if row > place.row
+            }
+            return {
+                "run": name,
+                "status": status,
+                "row": max(newest, place.row),
+                "event": events[-1].id if events else place.event,
+                "step": max((point.step for point in latest.values()), default=0),
+                "points": points,
+                "events": [event._asdict() for event in events],
+            }
+
+
+def history(log: MetricLog, metric: str, newest: int) -> dict[str, Any]:
+    """A whole metric, finer towards the newest row."""
+    now = newest / MICROSECOND
+    pieces, start = [], None
+    for age in (*STRETCHES_S, 0.0):
+        stop = now - age
+        pieces.append(columns(log.series(metric, most_points=POINTS_A_STRETCH, along="time", start=start, stop=stop)))
+        start = stop + 1 / MICROSECOND
+    return {key: [value for piece in pieces for value in piece.get(key, piece["mean"])] for key in COLUMNS}
+
+
+COLUMNS: Final = ("steps", "times", "mean", "low", "high")
+
+
+def columns(series: Series) -> dict[str, Any]:
+    """A series as it is sent: six digits are more than a screen shows."""
+    found: dict[str, Any] = {"steps": series.steps, "times": series.times}
+    for key in ("mean", "low", "high"):
+        found[key] = [value if value is None else float(f"{value:.6g}") for value in getattr(series, key)]
+    return found if found["low"] != found["high"] else {key: found[key] for key in COLUMNS[:3]}
+
+
+def places(words: object) -> Mapping[str, Place] | None:
+    """The runs a viewer wants to follow and how far it is in each, from what it sent; None if that makes no sense."""
+    if not isinstance(words, dict) or not isinstance(words.get("watch"), dict) or len(words["watch"]) > 16:
+        return None
+    found = {}
+    for name, place in words["watch"].items():
+        if not isinstance(place, dict):
+            return None
+        row, event = place.get("row", 0), place.get("event", 0)
+        if not isinstance(row, int) or not isinstance(event, int) or max(abs(row), abs(event)) >= 2**62:
+            return None
+        found[name] = Place(row, event)
+    return found

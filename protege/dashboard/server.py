@@ -1,0 +1,373 @@
+"""Serves the page: run folders to read, games on show, and one way back, a command appended to a run's inbox.
+
+Reads files and knows no game: whoever starts it hands in what can be watched and played.
+"""
+
+import asyncio
+import io
+import json
+import math
+import mimetypes
+import secrets
+import socket
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from protege import ProtegeError, __version__
+from protege.dashboard.feeds import Feeds, Place, columns, places
+from protege.dashboard.guard import Guard, is_loopback
+from protege.dashboard.shows import Shows, Theatre
+from protege.metrics import MetricError
+from protege.runs import RunError, list_runs, open_run, runs_folder
+
+PORT: Final = 8765
+PORTS_TRIED: Final = 40
+STATIC: Final = Path(__file__).parent / "static"
+LOOK_SECONDS: Final = 1.0  # between two looks at a run
+HEARTBEAT_SECONDS: Final = 4.0  # a page that hears nothing for longer than three of these connects anew
+MOST_POINTS: Final = 2000
+MESSAGE_BYTES: Final = 16_384  # the longest message a viewer may send
+FILMS: Final = (".gif", ".mp4", ".webm")
+
+mimetypes.add_type("text/javascript", ".js")  # Windows may have been told otherwise by some other program
+
+
+@dataclass(frozen=True)
+class Control:
+    """Something a page may ask a training to do, if it has the token."""
+
+    name: str
+    label: str
+    meaning: str
+    argument: Literal["", "number", "toggle"] = ""
+    confirm: bool = False  # ask before it is sent
+
+
+CONTROLS: Final = (
+    Control("save", "Save", "write a checkpoint now"),
+    Control("evaluate", "Evaluate", "measure the pupil on held-out games as soon as possible"),
+    Control("stop", "Stop", "save and end the training; it can be resumed", confirm=True),
+)
+
+
+class ServerError(ProtegeError):
+    """The page cannot be served."""
+
+
+class Order(msgspec.Struct, forbid_unknown_fields=True):
+    """What a page sends to steer a run."""
+
+    command: str
+    arguments: dict[str, Any] = {}
+
+
+# --- what is answered ----------------------------------------------------------------------------------------------
+
+
+class Pages:
+    """The answers, one method for each address."""
+
+    def __init__(self, folder: Path, games: Mapping[str, Shows]) -> None:
+        self.folder = folder
+        self.games = games
+        self.feeds = Feeds(folder)
+        self.theatre = Theatre(games)
+        self.viewers = 0
+        self.guard: Guard | None = None
+
+    def routes(self) -> list[Route | WebSocketRoute | Mount]:
+        """Every address there is."""
+        run = "/api/runs/{name}"
+        return [
+            Route("/api/about", self.about),
+            Route("/api/token", self.token),
+            Route("/api/runs", self.runs),
+            Route(run, self.run),
+            Route(f"{run}/series", self.series),
+            Route(f"{run}/metrics.csv", self.csv),
+            Route(f"{run}/recordings/{{file}}", self.recording),
+            Route(f"{run}/commands", self.command, methods=["POST"]),
+            Route("/api/games/{game}", self.game),
+            Route("/api/games/{game}/scores", self.scores),
+            WebSocketRoute("/api/feed", self.feed),
+            WebSocketRoute("/api/games/{game}/{kind}", self.theatre.visit),
+            Mount("/", StaticFiles(directory=STATIC, html=True)),
+        ]
+
+    def about(self, request: Request) -> Response:
+        return JSONResponse(
+            {"version": __version__, "games": list(self.games), "controls": [asdict(control) for control in CONTROLS]}
+        )
+
+    def token(self, request: Request) -> Response:
+        """Whether the request carries the token."""
+        return JSONResponse({"ok": self._is_trusted(request)})
+
+    def runs(self, request: Request) -> Response:
+        return JSONResponse([asdict(summary) for summary in reversed(list_runs(self.folder))])
+
+    def run(self, request: Request) -> Response:
+        with open_run(request.path_params["name"], self.folder) as run:
+            info, log = run.info(), run.metrics
+            films = sorted(run.recordings.glob("*")) if run.recordings.is_dir() else []
+            return JSONResponse(
+                {
+                    "info": msgspec.to_builtins(info),
+                    "status": run.status(),
+                    "metrics": [asdict(metric) for metric in log.declared()],
+                    "latest": {name: point._asdict() for name, point in log.latest().items()},
+                    "not_finite": log.not_finite(),
+                    "recordings": [film.name for film in films if not film.name.startswith(".")],
+                    "playable": info.game in self.games and bool(run.all_checkpoints()),
+                }
+            )
+
+    def series(self, request: Request) -> Response:
+        """Metrics as columns: all or those named, thinned to `points`, along steps or time, from `start` to `stop`."""
+        asked = request.query_params
+        along = asked.get("along", "step")
+        if along not in ("step", "time"):
+            raise ServerError(f"along must be step or time; got {along!r}")
+        with open_run(request.path_params["name"], self.folder) as run:
+            names = asked.getlist("metric") or [metric.name for metric in run.metrics.declared()]
+            found = {
+                name: run.metrics.series(
+                    name,
+                    since_row=int(_number(asked, "since_row", 0)),
+                    most_points=int(min(MOST_POINTS, max(2, _number(asked, "points", 500)))),
+                    along="time" if along == "time" else "step",
+                    start=_number(asked, "start", None),
+                    stop=_number(asked, "stop", None),
+                )
+                for name in names
+            }
+        row = max((series.row for series in found.values()), default=0)
+        return JSONResponse({"row": row, "points": {name: columns(series) for name, series in found.items()}})
+
+    def csv(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        text = io.StringIO()
+        with open_run(name, self.folder) as run:
+            run.metrics.export_csv(text, request.query_params.getlist("metric"))
+        headers = {"content-disposition": f'attachment; filename="{name}.csv"'}
+        return Response(text.getvalue(), media_type="text/csv", headers=headers)
+
+    def recording(self, request: Request) -> Response:
+        with open_run(request.path_params["name"], self.folder) as run:
+            path = run.recordings / Path(request.path_params["file"]).name
+        if path.suffix not in FILMS or not path.is_file():
+            raise RunError(f"run {run.name} has no recording {path.name}")
+        return FileResponse(path)
+
+    async def command(self, request: Request) -> Response:
+        """The one way to change anything."""
+        if not self._is_trusted(request):
+            reason = "this needs the token that the server printed when it started: open the page by that link"
+            return JSONResponse({"error": reason}, 401)
+        try:
+            order = msgspec.json.decode(await request.body(), type=Order)
+        except msgspec.MsgspecError as error:
+            raise ServerError(f'expected {{"command": NAME, "arguments": {{...}}}}: {error}') from error
+        control = next((control for control in CONTROLS if control.name == order.command), None)
+        if control is None:
+            known = ", ".join(control.name for control in CONTROLS)
+            raise ServerError(f"there is no command {order.command!r}: the commands are {known}")
+        _check_arguments(control, order.arguments)
+
+        def send() -> None:
+            with open_run(request.path_params["name"], self.folder) as run:
+                run.send(order.command, **order.arguments)
+
+        await run_in_threadpool(send)
+        return JSONResponse({"sent": order.command})
+
+    def game(self, request: Request) -> Response:
+        return JSONResponse(self._game(request).about())
+
+    def scores(self, request: Request) -> Response:
+        return JSONResponse(self._game(request).high_scores())
+
+    async def feed(self, viewer: WebSocket) -> None:
+        """News of the runs a page follows, as long as it is open."""
+        await viewer.accept()
+        self.viewers += 1
+        wanted: dict[str, Place] = {}
+        changed = asyncio.Event()
+
+        async def listen() -> None:
+            while True:
+                try:
+                    told = places(json.loads(await viewer.receive_text()))
+                except (WebSocketDisconnect, KeyError):  # gone, or bytes where text belongs
+                    return
+                except (ValueError, RecursionError):
+                    continue
+                if told is not None:
+                    wanted.clear()
+                    wanted.update(told)
+                    changed.set()
+
+        listening = asyncio.create_task(listen())
+        telling = asyncio.create_task(self._tell(viewer, wanted, changed))
+        try:
+            await asyncio.wait({listening, telling}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self.viewers -= 1
+            for task in (listening, telling):
+                task.cancel()
+            await asyncio.gather(listening, telling, return_exceptions=True)
+
+    async def _tell(self, viewer: WebSocket, wanted: dict[str, Place], changed: asyncio.Event) -> None:
+        loop = asyncio.get_running_loop()
+        last_sent = -math.inf
+        while True:
+            for name, place in list(wanted.items()):
+                try:
+                    news = await run_in_threadpool(self.feeds.news, name, place)
+                except (RunError, MetricError) as error:
+                    news = {"run": name, "error": str(error)}
+                    wanted.pop(name, None)
+                if news is None:
+                    continue
+                if "error" not in news and wanted.get(name) == place:  # what it wants may have changed meanwhile
+                    wanted[name] = Place(news["row"], news["event"], news["status"])
+                await viewer.send_text(json.dumps(news | {"viewers": self.viewers}, separators=(",", ":")))
+                last_sent = loop.time()
+            if loop.time() - last_sent >= HEARTBEAT_SECONDS:
+                await viewer.send_text(json.dumps({"viewers": self.viewers}))
+                last_sent = loop.time()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), LOOK_SECONDS)
+            changed.clear()
+
+    def _game(self, request: Request) -> Shows:
+        game = request.path_params["game"]
+        if game not in self.games:
+            raise RunError(f"there is no game {game!r} here: the games are {', '.join(self.games) or 'none'}")
+        return self.games[game]
+
+    def _is_trusted(self, request: Request) -> bool:
+        return self.guard is not None and self.guard.knows(request.headers.get("authorization"))
+
+
+def _number(asked: Mapping[str, str], name: str, default: Any) -> Any:
+    """A number from an address, or the default where there is none."""
+    if name not in asked:
+        return default
+    try:
+        number = float(asked[name])
+    except ValueError:
+        number = math.nan
+    if not abs(number) < 1e16:
+        raise ServerError(f"{name} must be a number; got {asked[name][:40]!r}")
+    return number
+
+
+def _check_arguments(control: Control, arguments: Mapping[str, Any]) -> None:
+    match control.argument, dict(arguments):
+        case ("", given) if not given:
+            return
+        case ("number", {"value": int() | float() as value, **rest}) if not rest and math.isfinite(value):
+            return
+        case ("toggle", {"on": bool(), **rest}) if not rest:
+            return
+    wanted = {"": "no arguments", "number": '{"value": NUMBER}', "toggle": '{"on": true or false}'}[control.argument]
+    raise ServerError(f"command {control.name} takes {wanted}; got {json.dumps(arguments)[:80]}")
+
+
+def _as_answer(request: Request, error: Exception) -> Response:
+    return JSONResponse({"error": str(error)}, 404 if isinstance(error, RunError) else 400)
+
+
+def make_app(folder: Path, games: Mapping[str, Shows], host: str, token: str) -> ASGIApp:
+    """The application, behind its guard."""
+    pages = Pages(folder, games)
+    app = Starlette(routes=pages.routes(), exception_handlers={ProtegeError: _as_answer})
+    pages.guard = Guard(app, host, token)
+    return pages.guard
+
+
+# --- serving -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Served:
+    """Where the page is."""
+
+    url: str  # ends in /
+    token: str
+    note: str  # what is unusual about it, if anything
+    stop: Callable[[], None]  # ends the server; any thread may call it
+
+    def link(self, view: str = "") -> str:
+        """An address that also brings the token: behind the #, where no server and no log sees it."""
+        return f"{self.url}#{view}{'&' if '?' in view else '?' if view else ''}token={self.token}"
+
+
+def listen(host: str, port: int) -> tuple[socket.socket, str]:
+    """A socket on the port, or on the next one that is free, and a note if it is another one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for number in range(port, min(port + PORTS_TRIED, 65536)) if port else [0]:
+        try:
+            found = socket.create_server((host, number), family=family)
+        except OSError as error:
+            problem = error
+            continue
+        note = f"port {port} is taken, so the page is at port {number}" if number != port else ""
+        return found, note if port else ""
+    raise ServerError(f"no page can be served at {host}, ports {port} to {number}: {problem.strerror or problem}")
+
+
+def serve(
+    games: Mapping[str, Shows], *, folder: Path | None = None, host: str = "127.0.0.1", port: int = PORT,
+    ready: Callable[[Served], None], until_stdin_closes: bool = False,
+) -> None:  # fmt: skip
+    """Serve until Ctrl-C, or until standard input ends."""
+    place = runs_folder(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    token = secrets.token_urlsafe(16)
+    listening, note = listen(host, port)
+    with listening:
+        shown = host if host not in ("0.0.0.0", "::", "") else socket.gethostname()
+        name = f"[{shown}]" if ":" in shown else shown
+        config = uvicorn.Config(
+            make_app(place, games, host, token),
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            ws_max_size=MESSAGE_BYTES,
+            ws_per_message_deflate=False,  # pictures do not shrink enough to be worth the time
+            timeout_graceful_shutdown=1,
+        )
+        server = uvicorn.Server(config)
+
+        def stop() -> None:
+            server.should_exit = True
+
+        def stop_after_stdin() -> None:
+            while sys.stdin.buffer.read(4096):
+                pass
+            stop()
+
+        if until_stdin_closes:
+            threading.Thread(target=stop_after_stdin, daemon=True).start()
+        if not is_loopback(host):
+            note = f"{note}; " * bool(note) + "other machines can see the page; only the token lets them steer"
+        ready(Served(f"http://{name}:{listening.getsockname()[1]}/", token, note, stop))
+        server.run(sockets=[listening])

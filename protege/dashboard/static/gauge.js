@@ -1,0 +1,52 @@
+// Gauges: a figure as an arc, from nothing to the most it is expected to be.
+
+import { el, short, svg, withUnit } from "./page.js";
+
+const TURN = 240; // degrees of a gauge's scale
+
+function arc(radius, share) {
+  const point = (degrees) => {
+    const angle = ((degrees - 90 - TURN / 2) * Math.PI) / 180;
+    return `${(radius * Math.cos(angle)).toFixed(2)} ${(radius * Math.sin(angle)).toFixed(2)}`;
+  };
+  const end = Math.max(0.001, Math.min(1, share)) * TURN;
+  return `M${point(0)}A${radius} ${radius} 0 ${end > 180 ? 1 : 0} 1 ${point(end)}`;
+}
+
+export class Gauge {
+  constructor({ label, most }, metric) {
+    this.metric = metric;
+    this.most = most;
+    this.value = svg("text", { class: "gauge-value", y: 4 });
+    this.end = svg("text", { class: "gauge-end", x: 33, y: 33 });
+    this.hand = svg("path", { class: "gauge-hand", d: arc(38, 0) });
+    this.element = el(
+      "figure",
+      { class: "gauge", title: metric.meaning, "data-gauge": label },
+      svg(
+        "svg",
+        { viewBox: "-48 -46 96 86", role: "img", "aria-label": label },
+        svg("path", { class: "gauge-scale", d: arc(38, 1) }),
+        this.hand,
+        this.value,
+        this.end,
+      ),
+      el("figcaption", {}, label),
+    );
+  }
+
+  show(history) {
+    const last = history?.last ?? null;
+    const most = this.most ?? niceAbove(history?.most() ?? 1);
+    this.value.textContent = this.metric.unit === "share" ? withUnit(last, "share") : short(last);
+    this.end.textContent = this.metric.unit === "share" ? "" : short(most);
+    this.hand.setAttribute("d", arc(38, last === null ? 0 : last / most));
+    this.element.firstChild.setAttribute("aria-label", `${this.metric.meaning}: ${this.value.textContent}`);
+  }
+}
+
+function niceAbove(value) {
+  if (!(value > 0)) return 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 5, 10].map((digit) => digit * power).find((end) => end >= value) ?? 10 * power;
+}

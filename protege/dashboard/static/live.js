@@ -1,0 +1,369 @@
+// Games to watch: the small one beside a run's charts, and the live view with its reasons and its films.
+
+import { Screen, commandName, decode } from "./tempest.js";
+import { HOPELESS, Line, address, ask, el, short, whole, write } from "./page.js";
+
+/** A show on the server and the screens it is drawn on. Rests while nobody can see it. */
+export class Audience {
+  constructor(path, screens, heard, failed) {
+    Object.assign(this, { path, screens, heard, failed });
+    this.onHidden = () => (document.hidden ? this.rest() : this.begin());
+    document.addEventListener("visibilitychange", this.onHidden);
+    this.begin();
+  }
+
+  begin() {
+    if (this.line || document.hidden) return;
+    this.line = new Line(this.path, {
+      patience: 60_000, // the first picture may have to wait for a game to be compiled
+      heard: (message) => {
+        if (typeof message === "string") return this.failed(JSON.parse(message).error);
+        const said = decode(message);
+        said.games.forEach((game, i) => game.picture && this.screens[i]?.show(game.picture));
+        this.heard(said);
+      },
+      lost: (code) => code === HOPELESS || this.failed(""), // then it has been said why
+    });
+  }
+
+  say(words) {
+    this.line?.say(words);
+  }
+
+  rest() {
+    this.line?.close();
+    this.line = null;
+  }
+
+  close() {
+    this.rest();
+    document.removeEventListener("visibilitychange", this.onHidden);
+    for (const screen of this.screens) screen.destroy();
+  }
+}
+
+export const showAddress = (game, kind, settings = {}) =>
+  `${address("games", game, kind)}?${new URLSearchParams(settings)}`;
+
+export function tube(label) {
+  return el("canvas", { class: "tube", width: 300, height: 300, role: "img", "aria-label": label });
+}
+
+/** The run's pupil at play, small, as long as it is in sight. */
+export class Preview {
+  constructor(game, player) {
+    this.canvas = tube(`${player} playing ${game}`);
+    this.note = el("p", { class: "tube-note" }, "waiting for the game");
+    this.figures = el("p", { class: "tube-figures" });
+    this.element = el(
+      "a",
+      {
+        class: "preview",
+        href: `#/live?${new URLSearchParams({ player })}`,
+        "aria-label": `Watch ${player} play, large`,
+      },
+      this.canvas,
+      this.note,
+      this.figures,
+    );
+    this.sight = new IntersectionObserver(([seen]) => (seen.isIntersecting ? this.begin(game, player) : this.rest()));
+    this.sight.observe(this.canvas);
+  }
+
+  begin(game, player) {
+    if (this.audience) return;
+    this.audience = new Audience(
+      showAddress(game, "watch", { player }),
+      [new Screen(this.canvas)],
+      ({ games: [one] }) => {
+        write(this.note, "");
+        write(this.figures, `${whole(one.score)} · level ${one.level}`);
+      },
+      (reason) => {
+        if (reason) write(this.note, reason);
+      },
+    );
+  }
+
+  rest() {
+    this.audience?.close();
+    this.audience = null;
+  }
+
+  close() {
+    this.sight.disconnect();
+    this.rest();
+  }
+}
+
+export const lives = (count) => (count > 0 ? "▲".repeat(Math.min(6, count)) : "over");
+
+// --- watching --------------------------------------------------------------------------------------------------------
+
+export function field(label, control) {
+  return el("label", { class: "field" }, el("span", {}, label), control);
+}
+
+export function choice(options, value, change) {
+  return el(
+    "select",
+    { onchange: (event) => change(event.target.value) },
+    options.map(([key, text]) => el("option", { value: key, selected: String(key) === String(value) }, text)),
+  );
+}
+
+/** The live view: a player's games, or one evaluation game on film, and why the player does what it does. */
+export class LiveView {
+  constructor(game, settings) {
+    this.game = game;
+    this.settings = { player: "champion", games: "1", level: "1", kind: "watch", seed: "1", number: "0", ...settings };
+    if (!["watch", "film", "recording"].includes(this.settings.kind)) this.settings.kind = "watch";
+    this.stage = el("div", { class: "stage" });
+    this.reasons = el("aside", { class: "reasons", "aria-label": "What the player does and why" });
+    this.tools = el("form", { class: "tools", onsubmit: (event) => event.preventDefault() });
+    this.note = el("p", { class: "stage-note", role: "status" });
+    this.film = el("div", { class: "film", hidden: true });
+    this.element = el(
+      "div",
+      { class: "view live-view" },
+      this.tools,
+      el("div", { class: "stage-side" }, this.stage, this.note, this.film),
+      this.reasons,
+    );
+    this.onKey = (event) => this.key(event);
+    window.addEventListener("keydown", this.onKey);
+    this.build();
+  }
+
+  async build() {
+    const { settings } = this;
+    const nothing = { players: [], recordings: {}, grid: [1], rate: 27 };
+    const { players, recordings, grid, rate } = await ask(address("games", this.game)).catch(() => nothing);
+    this.rate = rate;
+    if (!players.includes(settings.player)) players.unshift(settings.player);
+    const films = recordings[settings.player] ?? [];
+    const set = (name) => (value) => this.change({ [name]: value });
+    const number = (name, least, most) =>
+      el("input", {
+        type: "number",
+        min: least,
+        max: most,
+        value: settings[name],
+        onchange: (event) => set(name)(event.target.value),
+      });
+    this.tools.replaceChildren(
+      field(
+        "Player",
+        choice(
+          players.map((name) => [name, name]),
+          settings.player,
+          set("player"),
+        ),
+      ),
+      field(
+        "Show",
+        choice(
+          [["watch", "live"], ["film", "an evaluation game"], ...films.map((file) => [`recording ${file}`, file])],
+          settings.kind === "recording" ? `recording ${settings.recording}` : settings.kind,
+          (value) => this.change({ kind: value.split(" ")[0], recording: value.split(" ").slice(1).join(" ") }),
+        ),
+      ),
+      settings.kind === "watch"
+        ? field(
+            "Games",
+            choice(
+              grid.map((size) => [size, size]),
+              settings.games,
+              set("games"),
+            ),
+          )
+        : "",
+      settings.kind === "film" ? field("Seed", number("seed", 0, 2 ** 31 - 1)) : "",
+      settings.kind === "film" ? field("Game", number("number", 0, 999_999)) : "",
+      settings.kind === "recording" ? "" : field("Level", number("level", 1, 99)),
+      settings.kind === "watch"
+        ? el(
+            "button",
+            { type: "button", class: "pause", "aria-pressed": "false", onclick: () => this.pause() },
+            "Pause",
+          )
+        : "",
+    );
+    if (settings.kind !== "watch") this.buildFilm();
+    this.start();
+  }
+
+  change(settings) {
+    const asked = { ...this.settings, ...settings };
+    if (settings.player && asked.kind === "recording") asked.kind = "watch"; // it belongs to the other player
+    const kept = {
+      watch: ["player", "games", "level"],
+      film: ["player", "kind", "seed", "number", "level"],
+      recording: ["player", "kind", "recording"],
+    }[asked.kind];
+    location.hash = `/live?${new URLSearchParams(kept.map((name) => [name, asked[name]]))}`;
+  }
+
+  start() {
+    const { kind, player, games, level, seed, number, recording } = this.settings;
+    const count = kind === "watch" ? Number(games) : 1;
+    const cells = Array.from({ length: count }, (_, i) => tube(`game ${i + 1} of ${player}`));
+    this.stage.style.setProperty("--across", Math.round(Math.sqrt(count)));
+    this.element.dataset.kind = kind;
+    this.stage.replaceChildren(...cells);
+    const screens = cells.map((canvas) => new Screen(canvas, { fine: count <= 4 }));
+    const asked = {
+      watch: { player, games, level },
+      film: { player, level, seed, game: number },
+      recording: { player, recording },
+    }[kind];
+    write(this.note, "setting up the game");
+    this.audience = new Audience(
+      showAddress(this.game, kind === "watch" ? "watch" : "film", asked),
+      screens,
+      (said) => {
+        write(this.note, said.note);
+        this.explain(said);
+        if (said.film) this.showFilm(said.film);
+      },
+      (reason) => {
+        write(this.note, reason || "the connection is lost, trying again");
+      },
+    );
+  }
+
+  pause() {
+    const button = this.tools.querySelector(".pause");
+    const resting = button.getAttribute("aria-pressed") === "false";
+    button.setAttribute("aria-pressed", String(resting));
+    button.textContent = resting ? "Go on" : "Pause";
+    if (resting) this.audience.rest();
+    else this.audience.begin();
+  }
+
+  /** What the first game's player did in the last frame. */
+  explain(said) {
+    const [game] = said.games;
+    this.parts ??= this.buildReasons();
+    const { control, action, advice, spin, fire, zap, heading, values, figures } = this.parts;
+    control.dataset.control = game.control;
+    write(control, game.control || "–");
+    write(figures.score, whole(game.score));
+    write(figures.level, game.level);
+    write(figures.lives, lives(game.lives));
+    write(figures.frame, whole(game.frame));
+    if (!game.action) return;
+    write(action, commandName(game.action));
+    const same = game.advice.every((part, i) => part === game.action[i]);
+    write(advice, commandName(game.advice));
+    advice.classList.toggle("differs", !same);
+    spin.style.setProperty("--turn", `${-game.action[2] * 5}deg`);
+    fire.classList.toggle("on", Boolean(game.action[0]));
+    zap.classList.toggle("on", Boolean(game.action[1]));
+    values.hidden = heading.hidden = !game.values;
+    if (!game.values) return;
+    const [low, high] = game.range;
+    game.values.forEach(([f, z, s, value], i) => {
+      const line = values.children[i] ?? values.appendChild(el("li", {}, el("span"), el("b"), el("i")));
+      write(line.children[0], commandName([f, z, s]));
+      write(line.children[1], short(value));
+      line.children[2].style.setProperty("--share", (value - low) / (high - low || 1));
+    });
+  }
+
+  buildReasons() {
+    const parts = {
+      control: el("b", { class: "control" }),
+      action: el("b", { class: "action" }),
+      advice: el("b", { class: "advice" }),
+      spin: el("i", { class: "knob" }),
+      fire: el("i", { class: "lamp-button" }, "fire"),
+      zap: el("i", { class: "lamp-button" }, "zap"),
+      values: el("ol", { class: "values" }),
+      heading: el("h3", {}, "Best actions by value"),
+      figures: Object.fromEntries(["score", "level", "lives", "frame"].map((name) => [name, el("dd")])),
+    };
+    const figures = Object.entries(parts.figures).map(([name, value]) => el("div", {}, el("dt", {}, name), value));
+    this.reasons.replaceChildren(
+      el("h2", {}, "At the controls: ", parts.control),
+      el("dl", { class: "figures" }, figures),
+      el("div", { class: "panel" }, parts.spin, parts.fire, parts.zap),
+      el("p", {}, el("span", {}, "does "), parts.action),
+      el("p", {}, el("span", {}, "teacher says "), parts.advice),
+      parts.heading,
+      parts.values,
+    );
+    return parts;
+  }
+
+  // --- films: play, pause, step, scrub ---
+
+  buildFilm() {
+    const button = (label, text, act) =>
+      el("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
+    this.playButton = button("Play or pause", "❚❚", () => this.audience.say({ pause: !this.filmed?.paused }));
+    this.scrub = el("input", {
+      type: "range",
+      min: 0,
+      max: 1,
+      value: 0,
+      "aria-label": "Position in the game",
+      oninput: () => {
+        this.scrubbing = performance.now();
+        this.audience.say({ seek: Number(this.scrub.value) });
+      },
+    });
+    this.clock = el("output", { class: "film-clock" });
+    this.film.replaceChildren(
+      button("Back to the start", "|◂", () => this.audience.say({ seek: 0 })),
+      button("One tick back", "◂", () => this.audience.say({ step: -1 })),
+      this.playButton,
+      button("One tick on", "▸", () => this.audience.say({ step: 1 })),
+      choice(
+        [
+          [0.25, "¼×"],
+          [0.5, "½×"],
+          [1, "1×"],
+          [2, "2×"],
+          [4, "4×"],
+          [8, "8×"],
+        ],
+        1,
+        (speed) => this.audience.say({ speed: Number(speed) }),
+      ),
+      this.scrub,
+      this.clock,
+    );
+    this.film.hidden = false;
+  }
+
+  showFilm(film) {
+    this.filmed = film;
+    this.playButton.textContent = film.paused ? "▶" : "❚❚";
+    this.scrub.max = Math.max(1, film.ticks);
+    if (!(performance.now() - this.scrubbing < 400)) this.scrub.value = film.tick;
+    this.scrub.setAttribute("aria-valuetext", `tick ${film.tick} of ${film.ticks}`);
+    const clock = (ticks) =>
+      `${Math.floor(ticks / this.rate / 60)}:${String(Math.floor((ticks / this.rate) % 60)).padStart(2, "0")}`;
+    this.clock.value = `${clock(film.tick)} / ${clock(film.ticks)}${film.complete ? "" : " and counting"}`;
+    this.film.dataset.tick = film.tick;
+  }
+
+  key(event) {
+    if (this.settings.kind === "watch" || event.target.closest?.("input, select, textarea, button")) return;
+    const words = {
+      " ": { pause: !this.filmed?.paused },
+      ArrowLeft: { step: -1 },
+      ArrowRight: { step: 1 },
+      Home: { seek: 0 },
+    }[event.key];
+    if (!words) return;
+    event.preventDefault();
+    this.audience.say(words);
+  }
+
+  destroy() {
+    window.removeEventListener("keydown", this.onKey);
+    this.audience?.close();
+  }
+}

@@ -1,0 +1,191 @@
+// What every view needs: elements, numbers as text, requests, and the token that allows steering.
+
+/** An element: properties (on… are listeners, data-… are attributes) and children; null ones are left out. */
+export function el(tag, properties = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (name === "class") made.className = value;
+    else if (name in made && !name.includes("-") && name !== "list") made[name] = value;
+    else made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return made;
+}
+
+/** Set an element's text in place: what changes with every picture must leave no rubbish behind. */
+export function write(element, text) {
+  const shown = String(text);
+  if (!element.firstChild) element.textContent = shown;
+  else if (element.firstChild.data !== shown) element.firstChild.data = shown;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export function svg(tag, properties = {}, ...children) {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(properties)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+const MINUS = "\u2212";
+const THIN = "\u202f";
+
+/** A number for reading at a glance: 3 or 4 digits, thousands as k and M. */
+export function short(value) {
+  if (value === null || value === undefined || !Number.isFinite(value)) return "–";
+  const size = Math.abs(value);
+  const sign = value < 0 ? MINUS : "";
+  const three = (number) => String(Number(number.toPrecision(3)));
+  if (size >= 1e9) return `${sign}${three(size / 1e9)}G`;
+  if (size >= 1e6) return `${sign}${three(size / 1e6)}M`;
+  if (size >= 1e4) return `${sign}${three(size / 1e3)}k`;
+  if (size >= 1000) return sign + whole(size);
+  if (size >= 100 || Number.isInteger(value)) return sign + size.toFixed(0);
+  if (size >= 0.01) return sign + three(size);
+  if (size === 0) return "0";
+  const [digits, exponent] = size.toExponential(1).split("e");
+  return `${sign}${Number(digits)}·10${superscript(Number(exponent))}`;
+}
+
+function superscript(number) {
+  const digits = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+  return (number < 0 ? "⁻" : "") + [...String(Math.abs(number))].map((digit) => digits[digit]).join("");
+}
+
+export const whole = (value) => Math.round(value).toLocaleString("en-US");
+
+/** A value with its unit, as the metric declares it. */
+export function withUnit(value, unit) {
+  if (value === null || value === undefined) return "–";
+  if (unit === "share") return `${short(100 * value)}${THIN}%`;
+  if (unit === "1/s") return `${short(value)}/s`;
+  return unit && !["reward", "weight", "level"].includes(unit) ? `${short(value)} ${unit}` : short(value);
+}
+
+export function duration(seconds) {
+  if (!Number.isFinite(seconds)) return "–";
+  const s = Math.max(0, Math.round(seconds));
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return `${Math.floor(s / 60)}:${String(s % 60).padStart(2, "0")} min`;
+  if (s < 86400) return `${Math.floor(s / 3600)}:${String(Math.floor((s % 3600) / 60)).padStart(2, "0")} h`;
+  return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
+}
+
+export function ago(seconds) {
+  const [size, name] =
+    seconds < 90 ? [1, "s"] : seconds < 5400 ? [60, "min"] : seconds < 129600 ? [3600, "h"] : [86400, "days"];
+  return seconds < 3 ? "now" : `${Math.round(seconds / size)} ${name} ago`;
+}
+
+/** The answer to a request as JSON; a refusal becomes an error that says why. */
+export async function ask(path, options = {}) {
+  const answer = await fetch(path, options);
+  const found = await answer.json().catch(() => ({}));
+  if (!answer.ok) throw new Error(found.error ?? `the server answered ${answer.status}`);
+  return found;
+}
+
+export const address = (...parts) => `/api/${parts.map(encodeURIComponent).join("/")}`;
+
+export function socketAddress(path) {
+  return `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${path}`;
+}
+
+/** A line that appears for a few seconds. */
+export function toast(text, kind = "") {
+  const line = el("p", { class: `toast ${kind}` }, text);
+  const place = document.getElementById("toasts");
+  while (place.children.length > 2) place.firstChild.remove();
+  place.append(line);
+  setTimeout(() => line.remove(), 6000);
+}
+
+// --- the token: kept for this tab alone, sent only with what it is needed for ----------------------------------------
+
+export const trust = {
+  ok: false,
+
+  get token() {
+    return sessionStorage.getItem("protege-token") ?? "";
+  },
+
+  headers() {
+    return { authorization: `Bearer ${this.token}` };
+  },
+
+  async use(token) {
+    sessionStorage.setItem("protege-token", token.trim());
+    await this.check();
+  },
+
+  async check() {
+    const before = this.ok;
+    this.ok = this.token !== "" && (await ask("/api/token", { headers: this.headers() })).ok;
+    if (this.ok !== before) document.dispatchEvent(new Event("trust"));
+  },
+};
+
+export const HOPELESS = 4000; // how the server closes what it cannot open as things are
+
+/** A socket that comes back by itself. `opened` gets it each time; `heard` its messages; `lost` when it goes. */
+export class Line {
+  constructor(path, { opened = () => {}, heard, lost = () => {}, patience = 0 }) {
+    Object.assign(this, { path, opened, heard, lost, patience });
+    this.wait = 500;
+    this.open();
+  }
+
+  open() {
+    const socket = new WebSocket(socketAddress(this.path));
+    socket.binaryType = "arraybuffer";
+    this.socket = socket;
+    socket.onopen = () => {
+      this.wait = 500;
+      this.expect();
+      this.opened(this);
+    };
+    socket.onmessage = (message) => {
+      if (this.socket !== socket) return;
+      this.expect();
+      this.heard(message.data);
+    };
+    socket.onclose = (end) => {
+      if (this.socket === socket) this.fall(end.code);
+    };
+  }
+
+  /** The connection is gone; the next one is tried after a while, and soon if it had been good for long. */
+  fall(code) {
+    const { socket } = this;
+    this.socket = null;
+    clearTimeout(this.deadline);
+    socket.close();
+    this.lost(code);
+    if (code === HOPELESS) this.wait = 4000;
+    this.timer = setTimeout(() => this.open(), this.wait);
+    this.wait = Math.min(5000, this.wait * 1.6);
+  }
+
+  /** A connection that is silent for longer than its patience is as good as gone. */
+  expect() {
+    clearTimeout(this.deadline);
+    if (this.patience) this.deadline = setTimeout(() => this.fall(0), this.patience);
+  }
+
+  say(words) {
+    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(words));
+  }
+
+  close() {
+    const { socket } = this;
+    this.socket = null;
+    clearTimeout(this.timer);
+    clearTimeout(this.deadline);
+    // Closing while it still connects would be an error in the browser's console.
+    if (socket?.readyState === WebSocket.CONNECTING) socket.onopen = () => socket.close();
+    else socket?.close();
+  }
+}

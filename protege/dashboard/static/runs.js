@@ -1,0 +1,466 @@
+// The training view: which runs there are, gauges and cards for what a run declares, charts, events, controls.
+
+import { BigChart } from "./bigchart.js";
+import { SmallChart } from "./charts.js";
+import { FollowedRun } from "./followed.js";
+import { Gauge } from "./gauge.js";
+import { Preview } from "./live.js";
+import { address, ago, ask, duration, el, short, toast, trust, whole, withUnit } from "./page.js";
+
+// Which metric feeds which gauge or card; the first that a run has declared is taken, and without any there is none.
+const GAUGES = [
+  { label: "loss", metrics: ["loss"] },
+  { label: "reward", metrics: ["reward_100k", "reward_1m"] },
+  { label: "exploration", metrics: ["epsilon"], most: 1 },
+  { label: "teacher", metrics: ["teacher_share", "distillation"], most: 1 },
+];
+const CARDS = [
+  { label: "frames/s", metrics: ["frames_per_s"], bare: true },
+  { label: "updates/s", metrics: ["updates_per_s"], bare: true },
+  { label: "inference", metrics: ["inference_ms"] },
+  { label: "clients", metrics: ["clients"] },
+  { label: "replay", metrics: ["replay_size"] },
+  { label: "dropped", metrics: ["dropped"] },
+  { label: "learning rate", metrics: ["learning_rate"] },
+  { label: "level", metrics: ["exam_level", "training_level"] },
+  { label: "points/life", metrics: ["exam_points_per_life"], bare: true },
+  { label: "agreement", metrics: ["agreement"] },
+];
+const VALUE_RANGE = ["q_min", "q_mean", "q_max"];
+const COMPOSITION = ["replay_teacher", "replay_pupil", "replay_random"];
+
+export class RunsView {
+  constructor(feed, about) {
+    this.feed = feed;
+    this.about = about;
+    this.followed = [];
+    this.charts = new Map();
+    this.list = el("ul", { class: "runs-list" });
+    this.main = el("div", { class: "run-main" });
+    this.element = el(
+      "div",
+      { class: "view runs-view" },
+      el(
+        "details",
+        { class: "runs-panel", open: matchMedia("(min-width: 75rem)").matches },
+        el("summary", {}, "Runs"),
+        this.list,
+      ),
+      this.main,
+    );
+    this.onTrust = () => this.showControls();
+    this.onTheme = () => this.draw();
+    document.addEventListener("trust", this.onTrust);
+    document.addEventListener("theme", this.onTheme);
+    this.lister = setInterval(() => document.hidden || this.listRuns(), 10_000);
+  }
+
+  /** Show the runs of an address: /run/NAME?compare=A,B; without a name the newest. */
+  async open(names) {
+    await this.listRuns();
+    if (!names.length && this.summaries.length) names = [this.summaries[0].name];
+    if (!names.length) {
+      this.feed.watch([]);
+      this.main.replaceChildren(
+        el(
+          "section",
+          { class: "empty" },
+          el("h1", {}, "No runs yet"),
+          el("p", {}, "A training that is started now appears here by itself:"),
+          el("pre", {}, "protege train tempest --minutes 10"),
+          el(
+            "p",
+            {},
+            "Or ",
+            el("a", { href: "#/live" }, "watch a player"),
+            " or ",
+            el("a", { href: "#/play" }, "play yourself"),
+            ".",
+          ),
+        ),
+      );
+      return;
+    }
+    try {
+      const followed = names.map((name) => new FollowedRun(name));
+      await Promise.all(followed.map((run) => run.load()));
+      this.close();
+      this.followed = followed;
+    } catch (error) {
+      this.main.replaceChildren(
+        el("section", { class: "empty" }, el("h1", {}, "That run cannot be shown"), el("p", {}, error.message)),
+      );
+      return;
+    }
+    this.build();
+    this.feed.watch(this.followed);
+    this.showList();
+  }
+
+  async listRuns() {
+    try {
+      this.summaries = await ask("/api/runs");
+    } catch {
+      this.summaries ??= []; // the connection is lost; it is said elsewhere
+    }
+    this.showList();
+    if (this.summaries.length && this.main.querySelector(".empty") && !this.followed.length) this.open([]);
+  }
+
+  get primary() {
+    return this.followed[0];
+  }
+
+  showList() {
+    const names = this.followed.map((run) => run.name);
+    const lines = this.summaries.map((summary) => {
+      const chosen = names.includes(summary.name);
+      const compare = el("input", {
+        type: "checkbox",
+        checked: chosen,
+        "aria-label": `compare ${summary.name}`,
+        onchange: (event) => this.compare(summary.name, event.target.checked),
+      });
+      return el(
+        "li",
+        { class: summary.name === names[0] ? "current" : "" },
+        compare,
+        el(
+          "a",
+          {
+            href: `#/run/${encodeURIComponent(summary.name)}`,
+            "aria-current": summary.name === names[0] ? "true" : null,
+          },
+          el("i", { class: "lamp", "data-status": summary.status }),
+          el("span", { class: "run-name" }, summary.name),
+          el("small", {}, summary.status, summary.best_score === null ? "" : ` · ${short(summary.best_score)}`),
+        ),
+      );
+    });
+    if (this.list.contains(document.activeElement)) return; // nothing moves under a keyboard
+    this.list.replaceChildren(...lines);
+  }
+
+  compare(name, wanted) {
+    const others = this.followed.map((run) => run.name).filter((other) => other !== name);
+    const names = wanted ? [...others, name] : others;
+    document.activeElement?.blur();
+    if (!names.length) return this.showList();
+    const rest = names.slice(1).map(encodeURIComponent).join(",");
+    location.hash = `/run/${encodeURIComponent(names[0])}${rest ? `?compare=${rest}` : ""}`;
+  }
+
+  // --- the parts of the page -----------------------------------------------------------------------------------------
+
+  build() {
+    const run = this.primary;
+    this.built = { gauges: [], cards: [] };
+    const has = (part) => run.metric(part.metrics);
+    this.gauges = el("div", { class: "gauges" });
+    for (const gauge of GAUGES.filter(has)) {
+      const made = new Gauge(gauge, run.metric(gauge.metrics));
+      this.built.gauges.push(made);
+      this.gauges.append(made.element);
+    }
+    this.cards = el("div", { class: "cards" });
+    this.addCards(run, has);
+    this.title = el("div", { class: "run-title" });
+    this.controls = el("div", { class: "controls" });
+    this.progress = el("div", { class: "progress" });
+    this.exam = el("div", { class: "exam" });
+    this.preview?.close();
+    this.preview = this.about.games.includes(run.info.game) ? new Preview(run.info.game, run.name) : null;
+    this.grid = el("section", { class: "charts", "aria-label": "Charts" });
+    for (const [family, metrics] of run.families) {
+      const chart = new SmallChart(family, metrics, (name) => this.openBig(name));
+      this.charts.set(family, chart);
+      this.grid.append(chart.element);
+    }
+    this.events = el("ol", { class: "events" });
+    this.main.replaceChildren(
+      el(
+        "section",
+        { class: "hero" },
+        el("div", { class: "hero-text" }, this.title, this.exam, this.progress, this.controls),
+        this.preview?.element ?? null,
+        this.gauges,
+      ),
+      this.cards,
+      this.grid,
+      el(
+        "section",
+        { class: "notes" },
+        el("details", { open: true }, el("summary", {}, "What happened"), this.events),
+        el("details", {}, el("summary", {}, "Settings"), this.settings(run)),
+        this.recordings(run),
+      ),
+    );
+    this.showControls();
+    this.draw();
+  }
+
+  addCards(run, has) {
+    const add = (label, title, fill) => {
+      const value = el("output", { class: "card-value" });
+      const card = el("div", { class: "card", title, "data-card": label }, el("h3", {}, label), value);
+      this.built.cards.push(() => fill(value, card));
+      this.cards.append(card);
+    };
+    for (const card of CARDS.filter(has)) {
+      const metric = run.metric(card.metrics);
+      const unit = card.bare ? "" : metric.unit;
+      add(card.label, metric.meaning, (value) => {
+        value.value = withUnit(run.last(metric.name), unit);
+      });
+    }
+    if (VALUE_RANGE.every((name) => run.metric([name]))) {
+      add("Q range", "lowest, mean and highest action value", (value) => {
+        const [low, mean, high] = VALUE_RANGE.map((name) => run.last(name));
+        value.value = low === null ? "–" : [low, high].map((end) => short(Number(end.toPrecision(2)))).join(" … ");
+        value.title = `mean ${short(mean)}`;
+      });
+    }
+    if (COMPOSITION.some((name) => run.metric([name]))) {
+      add("replay holds", "who played what the learner learns from", (value, card) => {
+        const parts = COMPOSITION.map((name) => run.last(name) ?? 0);
+        const sum = parts.reduce((a, b) => a + b, 0) || 1;
+        const names = COMPOSITION.map((name) => name.replace("replay_", ""));
+        value.value = parts.map((part, i) => `${names[i]} ${Math.round((100 * part) / sum)} %`).join(", ");
+        let bar = card.querySelector(".mix");
+        if (!bar)
+          card.append(
+            (bar = el(
+              "div",
+              { class: "mix" },
+              names.map((name) => el("i", { "data-part": name })),
+            )),
+          );
+        [...bar.children].forEach((piece, i) => piece.style.setProperty("flex-grow", parts[i] / sum));
+      });
+    }
+    add("web viewers", "pages that follow runs on this server", (value) => {
+      value.value = whole(this.feed.viewers);
+    });
+    if (run.progress) {
+      add("time left", "estimated from the run's budget", (value, card) => {
+        card.hidden = run.status !== "running";
+        value.value = duration(run.progress?.left ?? NaN);
+      });
+    }
+  }
+
+  settings(run) {
+    const rows = Object.entries(flat(run.info.config)).map(([name, value]) =>
+      el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, JSON.stringify(value))),
+    );
+    const machine = Object.entries(run.info.machine).map(([name, value]) =>
+      el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, String(value))),
+    );
+    return el(
+      "div",
+      { class: "tables" },
+      el("table", {}, el("tbody", {}, rows)),
+      el("table", {}, el("tbody", {}, machine)),
+    );
+  }
+
+  recordings(run) {
+    if (!run.recordings.length) return null;
+    const show = (file) => {
+      if (file.endsWith(`.${run.info.game}`)) {
+        const asked = new URLSearchParams({ player: run.name, kind: "recording", recording: file });
+        return el("a", { class: "button", href: `#/live?${asked}` }, `Watch ${file}`);
+      }
+      const source = address("runs", run.name, "recordings", file);
+      return el(
+        "figure",
+        {},
+        file.endsWith(".gif")
+          ? el("img", { src: source, alt: file, loading: "lazy" })
+          : el("video", { src: source, controls: true, preload: "metadata", muted: true }),
+        el("figcaption", {}, file),
+      );
+    };
+    return el(
+      "details",
+      { open: true },
+      el("summary", {}, "Recordings"),
+      el("div", { class: "films" }, run.recordings.map(show)),
+    );
+  }
+
+  showControls() {
+    if (!this.primary || !this.controls) return;
+    const run = this.primary;
+    const csv = el(
+      "a",
+      { class: "button", href: address("runs", run.name, "metrics.csv"), download: `${run.name}.csv` },
+      "CSV",
+    );
+    if (run.status !== "running") return this.controls.replaceChildren(csv);
+    const buttons = this.about.controls.map((control) => {
+      let sure = !control.confirm;
+      return el(
+        "button",
+        {
+          type: "button",
+          disabled: !trust.ok,
+          "data-command": control.name,
+          title: trust.ok
+            ? control.meaning
+            : "needs the token: open the page by the link printed when the server started",
+          onclick: async (event) => {
+            const button = event.currentTarget;
+            if (!sure) {
+              sure = true;
+              button.textContent = `Really ${control.label.toLowerCase()}?`;
+              setTimeout(() => {
+                sure = false;
+                button.textContent = control.label;
+              }, 4000);
+              return;
+            }
+            await this.send(control);
+          },
+        },
+        control.label,
+      );
+    });
+    const hint = trust.ok ? null : el("small", {}, "view only");
+    this.controls.replaceChildren(...buttons, csv, ...(hint ? [hint] : []));
+  }
+
+  async send(control) {
+    try {
+      await ask(address("runs", this.primary.name, "commands"), {
+        method: "POST",
+        headers: { ...trust.headers(), "content-type": "application/json" },
+        body: JSON.stringify({ command: control.name }),
+      });
+      toast(`${control.label}: sent to ${this.primary.name}`);
+    } catch (error) {
+      toast(`${control.label}: ${error.message}`, "bad");
+      trust.check();
+    }
+  }
+
+  // --- what changes --------------------------------------------------------------------------------------------------
+
+  /** News of a followed run. */
+  follow(news) {
+    const run = this.followed.find((one) => one.name === news.run);
+    if (!run) return;
+    if (news.error) return toast(news.error, "bad");
+    const before = run.status;
+    run.hear(news);
+    if (before !== run.status && run === this.primary) {
+      this.showControls();
+      this.listRuns();
+    }
+    this.drawSoon();
+  }
+
+  drawSoon() {
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = null;
+      this.draw();
+    });
+  }
+
+  draw() {
+    const run = this.primary;
+    if (!run?.families || !this.title) return;
+    for (const chart of this.charts.values()) chart.show(this.followed);
+    this.grid.classList.toggle("comparing", this.followed.length > 1);
+    for (const gauge of this.built.gauges) gauge.show(run.histories.get(gauge.metric.name));
+    for (const fill of this.built.cards) fill();
+    this.title.replaceChildren(
+      el("h1", {}, run.name),
+      el(
+        "p",
+        {},
+        el("i", { class: "lamp", "data-status": run.status }),
+        run.status,
+        ` · ${run.info.game}, ${run.info.learner} · frame ${whole(run.step)}`,
+        run.now && run.status === "running" ? "" : run.now ? ` · ${ago(Date.now() / 1000 - run.now)}` : "",
+      ),
+    );
+    this.drawExam(run);
+    const { share, left } = run.progress ?? {};
+    this.progress.hidden = share === undefined || run.status !== "running";
+    if (!this.progress.hidden) {
+      const text = left === null ? "just started" : `${duration(left)} left`;
+      this.progress.replaceChildren(
+        el("progress", { max: 1, value: share, "aria-label": "budget used" }),
+        el("small", {}, `${Math.floor(100 * share)} % · ${text}`),
+      );
+    }
+    this.events.replaceChildren(
+      ...[...run.events]
+        .reverse()
+        .map((event) =>
+          el(
+            "li",
+            {},
+            el("time", {}, new Date(1000 * event.time).toLocaleTimeString()),
+            el("b", {}, event.kind),
+            event.text,
+          ),
+        ),
+    );
+  }
+
+  /** The figure it is all about: how the pupil does beside its teacher. */
+  drawExam(run) {
+    const score = run.info.score ? run.last(run.info.score) : null;
+    this.exam.hidden = score === null;
+    if (score === null) return;
+    const [low, high] = ["low", "high"].map((end) => run.last(`${run.info.score}_${end}`));
+    const teacher = run.last("teacher_score");
+    this.exam.replaceChildren(
+      el("output", { class: "exam-score" }, whole(score)),
+      el(
+        "p",
+        {},
+        low === null ? "points" : `points, ${short(low)} to ${short(high)}`,
+        teacher ? el("b", { class: score > teacher ? "good" : "" }, ` ${(score / teacher).toFixed(1)} × teacher`) : "",
+      ),
+    );
+  }
+
+  openBig(family) {
+    this.big?.element.open && this.big.element.close();
+    this.big = new BigChart(family, this.primary.families.get(family), this.followed);
+  }
+
+  close() {
+    for (const chart of this.charts.values()) chart.destroy();
+    this.charts.clear();
+    this.preview?.close();
+    this.preview = null;
+    if (this.big?.element.open) this.big.element.close();
+    this.followed = [];
+  }
+
+  destroy() {
+    this.close();
+    clearInterval(this.lister);
+    cancelAnimationFrame(this.frame);
+    document.removeEventListener("trust", this.onTrust);
+    document.removeEventListener("theme", this.onTheme);
+    this.feed.watch([]);
+  }
+}
+
+function flat(settings, prefix = "") {
+  return Object.entries(settings).reduce(
+    (found, [key, value]) => ({
+      ...found,
+      ...(value && typeof value === "object" && !Array.isArray(value)
+        ? flat(value, `${prefix}${key}.`)
+        : { [prefix + key]: value }),
+    }),
+    {},
+  );
+}

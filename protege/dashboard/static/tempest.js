@@ -1,0 +1,227 @@
+// Tempest on a canvas: messages into lines, lines into light, commands into words, keys and mouse into commands.
+
+/** A message of a show: what is said, and for each drawn game its lines, ready to be stroked. */
+export function decode(buffer) {
+  const length = new DataView(buffer).getUint32(0, true);
+  const said = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+  let at = 4 + length;
+  for (const game of said.games) {
+    if (!game.lines) continue;
+    const ends = new Int16Array(buffer, at, 4 * game.lines);
+    const tints = new Uint8Array(buffer, at + 8 * game.lines, 3 * game.lines);
+    const light = new Uint8Array(buffer, at + 11 * game.lines, game.lines);
+    game.picture = strokes(ends, tints, light);
+    at += 12 * game.lines;
+  }
+  return said;
+}
+
+const STEP = 25; // brightness is told apart in steps of a quarter of an ordinary line
+
+/** Lines of one colour and brightness become one path: a few dozen strokes instead of hundreds. */
+function strokes(ends, tints, light) {
+  const groups = new Map();
+  for (let i = 0; i < light.length; i++) {
+    const level = Math.min(9, Math.max(1, Math.round(light[i] / STEP)));
+    const key = (tints[3 * i] << 20) | (tints[3 * i + 1] << 12) | (tints[3 * i + 2] << 4) | level;
+    let group = groups.get(key);
+    if (!group) {
+      const [red, green, blue] = tints.subarray(3 * i, 3 * i + 3);
+      groups.set(
+        key,
+        (group = { colour: `rgb(${red} ${green} ${blue})`, light: (level * STEP) / 100, path: new Path2D() }),
+      );
+    }
+    const [x0, y0, x1, y1] = ends.subarray(4 * i, 4 * i + 4);
+    const still = Math.abs(x1 - x0) + Math.abs(y1 - y0) < 80; // a point: a line too short to show would vanish
+    group.path.moveTo(x0 / 32767, -y0 / 32767);
+    group.path.lineTo((still ? x0 + 80 : x1) / 32767, -y1 / 32767);
+  }
+  return [...groups.values()];
+}
+
+const AFTERGLOW_MS = 35; // how fast a picture fades that has been replaced
+const MOST_PIXELS = 1400; // across: finer than that nobody sees, and it costs
+
+/** A vector tube: draws the newest picture at the display's rate, over the fading light of those before it. */
+export class Screen {
+  constructor(canvas, { fine = true } = {}) {
+    this.canvas = canvas;
+    this.context = canvas.getContext("2d", { alpha: false });
+    this.fine = fine;
+    this.pictures = [];
+    this.drawn = 0; // pictures shown, for whoever wants to know whether the game moves
+    this.watcher = new ResizeObserver(() => this.resize());
+    this.watcher.observe(canvas);
+  }
+
+  resize() {
+    const wanted = Math.min(MOST_PIXELS, Math.round(this.canvas.clientWidth * devicePixelRatio)) || 300;
+    if (this.canvas.width !== wanted) {
+      this.canvas.width = this.canvas.height = wanted;
+      this.wake();
+    }
+  }
+
+  show(picture) {
+    const now = performance.now();
+    const [newest] = this.pictures;
+    if (newest) newest.replaced = now;
+    this.pictures = [{ strokes: picture, replaced: Infinity }, ...this.pictures].slice(0, 3);
+    this.drawn += 1;
+    this.canvas.dataset.drawn = this.drawn;
+    this.wake();
+  }
+
+  wake() {
+    this.frame ??= requestAnimationFrame((now) => this.draw(now));
+  }
+
+  draw(now) {
+    this.frame = null;
+    const { context, canvas } = this;
+    const half = canvas.width / 2;
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.globalCompositeOperation = "source-over";
+    context.globalAlpha = 1;
+    context.fillStyle = "#000";
+    context.fillRect(0, 0, canvas.width, canvas.height);
+    context.setTransform(half, 0, 0, half, half, half);
+    context.globalCompositeOperation = "lighter";
+    context.lineCap = context.lineJoin = "round";
+    let fading = false;
+    for (const picture of this.pictures) {
+      const light = Math.exp(-Math.max(0, now - picture.replaced) / AFTERGLOW_MS);
+      if (light < 0.04) continue;
+      this.stroke(picture.strokes, light * (picture.replaced === Infinity ? 1 : 0.4), half);
+      fading ||= picture.replaced !== Infinity;
+    }
+    if (fading) this.wake();
+  }
+
+  stroke(groups, share, half) {
+    const { context, fine } = this;
+    const core = Math.max(1.1 / half, 0.0046);
+    for (const { colour, light, path } of groups) {
+      const bright = share * light;
+      context.strokeStyle = colour;
+      if (fine) {
+        context.lineWidth = 0.034;
+        context.globalAlpha = Math.min(1, 0.09 * bright);
+        context.stroke(path);
+      }
+      context.lineWidth = 3.1 * core;
+      context.globalAlpha = Math.min(1, 0.26 * bright);
+      context.stroke(path);
+      context.lineWidth = core;
+      context.globalAlpha = Math.min(1, bright);
+      context.stroke(path);
+      if (light > 1.1) {
+        context.strokeStyle = "#fff";
+        context.globalAlpha = Math.min(1, 0.45 * (light - 1) * share);
+        context.stroke(path);
+      }
+    }
+  }
+
+  destroy() {
+    this.watcher.disconnect();
+    cancelAnimationFrame(this.frame);
+  }
+}
+
+/** A command in words: which way, how fast, which buttons. Turning below zero goes to the right. */
+export function commandName([fire, zap, spinner]) {
+  const way = spinner === 0 ? "stay" : `${spinner < 0 ? "right" : "left"} ${Math.abs(spinner)}`;
+  return [way, fire ? "fire" : "", zap ? "zap" : ""].filter(Boolean).join(" + ");
+}
+
+// --- a person's hands ------------------------------------------------------------------------------------------------
+
+const KEYS = {
+  ArrowLeft: "left",
+  a: "left",
+  A: "left",
+  ArrowRight: "right",
+  d: "right",
+  D: "right",
+  " ": "fire",
+  x: "fire",
+  X: "fire",
+  z: "zap",
+  Z: "zap",
+  Shift: "zap",
+};
+const SPIN_A_PIXEL = 0.55; // of mouse or finger; a lane is 16
+const SPIN_A_NOTCH = 16; // of the wheel
+
+/** Turns keys, mouse, wheel and fingers into words for the server; what the mouse turned is sent once a picture. */
+export class Hands {
+  constructor(canvas, say, paused) {
+    Object.assign(this, { canvas, say, paused });
+    this.held = new Set();
+    this.spin = 0;
+    this.stop = new AbortController();
+    const on = (target, type, act, passive = false) =>
+      target.addEventListener(type, act, { signal: this.stop.signal, passive });
+    on(window, "keydown", (event) => this.key(event, true));
+    on(window, "keyup", (event) => this.key(event, false));
+    on(window, "blur", () => this.release());
+    on(canvas, "pointerdown", (event) => this.pointer(event, true));
+    on(canvas, "pointerup", (event) => this.pointer(event, false));
+    on(canvas, "pointermove", (event) => {
+      if (event.pointerType === "mouse" || this.touching) this.turn(event.movementX * SPIN_A_PIXEL);
+    });
+    on(canvas, "contextmenu", (event) => event.preventDefault());
+    on(canvas, "wheel", (event) => {
+      event.preventDefault();
+      const pixels = event.deltaMode === 0 ? event.deltaY / 100 : event.deltaY / 3;
+      this.turn(pixels * SPIN_A_NOTCH);
+    });
+  }
+
+  key(event, down) {
+    if (event.target.closest?.("input, select, textarea, button, dialog") || event.ctrlKey || event.metaKey) return;
+    if (down && (event.key === "p" || event.key === "P" || event.key === "Escape")) return this.paused();
+    const control = KEYS[event.key];
+    if (!control) return;
+    event.preventDefault();
+    if (event.repeat) return;
+    this.press(control, down);
+  }
+
+  press(control, down) {
+    if (down) this.held.add(control);
+    else this.held.delete(control);
+    if (control === "fire" || control === "zap") this.say({ [control]: down });
+    else this.say({ turn: this.held.has("right") - this.held.has("left") });
+  }
+
+  pointer(event, down) {
+    event.preventDefault();
+    if (event.pointerType === "mouse") {
+      this.press(event.button === 2 ? "zap" : "fire", down);
+    } else {
+      this.touching = down;
+      if (down) this.canvas.setPointerCapture(event.pointerId);
+    }
+  }
+
+  turn(amount) {
+    this.spin += amount;
+    this.frame ??= requestAnimationFrame(() => {
+      this.frame = null;
+      this.say({ spin: this.spin });
+      this.spin = 0;
+    });
+  }
+
+  release() {
+    for (const control of [...this.held]) this.press(control, false);
+  }
+
+  destroy() {
+    this.stop.abort();
+    cancelAnimationFrame(this.frame);
+  }
+}

@@ -1,0 +1,528 @@
+"""Tempest to watch and to play: games that go on tick by tick and tell a page what to draw.
+
+A show has a `rate` in ticks a second, `tick`, which plays one and returns a message, and `hear` for what a viewer says.
+There are three: players at work (`LiveGames`), a person beside the champion (`HumanGame`), and one recorded game, to be
+wound to and fro (`Film`). Knows no socket: whoever serves the page drives shows and passes messages on.
+
+A message is the length of a JSON text (4 bytes, little end first), the text, and for every game whose `lines` are not 0
+its lines: x, y, x, y as 16-bit numbers of 1/32767, then red, green, blue, then brightness in hundredths, 8 bits each.
+"""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from protege import ProtegeError
+from protege.evaluate import EVALUATION
+from protege.files import replacing
+from protege.metrics import near
+from protege.runs import Run, RunError, checked_name, list_runs, open_run, runs_folder
+from protege.tempest import draw, ram, sim
+from protege.tempest.env import Frames, Games, starts, to_commands
+from protege.tempest.levels import LAST_LEVEL, START_LEVELS
+from protege.tempest.players import BUILT_IN, CHAMPIONS, Player, checkpoint_of, find_player
+from protege.tempest.ram import Row
+from protege.tempest.recording import SUFFIX, Moves, Recording, load_recording
+from protege.tempest.sim import Commands
+from protege.tempest.teacher import ACTIONS
+
+RATE: Final = ram.TICKS_PER_SECOND
+GRID: Final = (1, 4, 9, 16)  # games that can be watched side by side
+DRAWN: Final = 8  # pictures a tick: a grid of more games shows each of them less often
+GAME_OVER_TICKS: Final = 70  # how long a finished game stays on the screen
+RELOAD_SECONDS: Final = 1.0  # between looks for newer weights
+TOP: Final = 5  # action values that are told
+
+Values = npt.NDArray[np.float32]  # (games, 44)
+Command = tuple[int, int, int]  # fire, zap, spinner
+
+
+def pack(about: Mapping[str, Any], pictures: Sequence[draw.Picture]) -> bytes:
+    """A message: what is to be said, and the lines of the games that have any, in their order."""
+    text = msgspec.json.encode(about)
+    text += b" " * (-len(text) % 4)  # so that the numbers behind it lie where a browser can read them in place
+    parts = [len(text).to_bytes(4, "little"), text]
+    for picture in pictures:
+        parts.append(np.round(picture.segments * 32767).astype("<i2").tobytes())
+        parts.append(picture.colours.tobytes())
+        parts.append(np.clip(picture.brightness * 100, 0, 255).astype(np.uint8).tobytes())
+    return b"".join(parts)
+
+
+# --- who plays -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a player does, and why, as far as he can tell."""
+
+    commands: Commands  # (games, 3)
+    values: Values | None
+
+
+class WatchedPlayer:
+    """A player by name. Where it is a run in training, its weights are read again whenever newer ones were saved."""
+
+    def __init__(self, name: str, runs: Path | None) -> None:
+        self.name = name
+        self.note = ""  # what a viewer should know about who really plays
+        self._runs = runs
+        self._path: Path | None = None
+        self._version = 0.0
+        self._next_look = 0.0
+        if name in CHAMPIONS and not _weights(name, runs):
+            self.note = f"This copy of Protege holds no weights for the {name}: the teacher plays."
+            self.name = name = "teacher"
+        self.control = {"random": "random"}.get(name, "teacher" if name in BUILT_IN else "pupil")
+        self.player: Player = self._load()
+
+    def decide(self, frames: Frames) -> Decision:
+        """Actions for the frames as they stand."""
+        valued = getattr(self.player, "values", None)
+        if valued is None:
+            return Decision(to_commands(self.player.act(frames), len(frames.score)), None)
+        values = valued(frames.observation)
+        return Decision(ACTIONS[values.argmax(1)], values)
+
+    def refresh(self) -> None:
+        """Take newer weights, if there are any; a file that cannot be used leaves the old ones playing."""
+        if self._path is None or time.monotonic() < self._next_look:
+            return
+        self._next_look = time.monotonic() + RELOAD_SECONDS
+        try:
+            if _weights(self.name, self._runs) != self._path or self._path.stat().st_mtime != self._version:
+                self.player = self._load()
+                self.note = ""
+        except (ProtegeError, OSError) as problem:
+            self.note = f"These are old weights, newer ones cannot be used: {problem}"
+
+    def _load(self) -> Player:
+        self._path = _weights(self.name, self._runs)
+        if self._path is None:
+            return find_player(self.name, self._runs)
+        self._version = self._path.stat().st_mtime
+        player = find_player(str(self._path), self._runs)
+        import torch  # after the player, which needs it anyway: pages without a pupil start without it
+
+        torch.set_num_threads(1)  # a few games are too little work to share, and a training wants the other cores
+        return player
+
+
+def _weights(name: str, runs: Path | None) -> Path | None:
+    """The file that holds a player's weights now: while a run is trained its newest ones, afterwards its best."""
+    if name in BUILT_IN or ":" in name:
+        return None
+    path = checkpoint_of(name, runs)
+    try:
+        run = open_run(name, runs)
+    except RunError:
+        return path if path is not None and path.is_file() else None
+    return run.last if run.is_training() and run.last.is_file() else path
+
+
+def _say(frames: Frames, g: int, command: npt.NDArray[np.int8], values: Values | None, control: str) -> dict[str, Any]:
+    """What is told about a game beside its picture."""
+    said: dict[str, Any] = {"control": control, "action": command.tolist(), "advice": frames.advice[g].tolist()}
+    if values is not None:
+        best = np.argsort(values[g])[::-1][:TOP]
+        said["values"] = [[*ACTIONS[a].tolist(), round(float(values[g, a]), 4)] for a in best]
+        said["range"] = [round(float(values[g].min()), 4), round(float(values[g].max()), 4)]
+    return said
+
+
+def _figures(row: Row) -> dict[str, Any]:
+    return {
+        "score": int(ram.get_word(row, ram.SCORE)),
+        "level": int(row[ram.LEVEL_INDEX]) + 1,
+        "lives": int(row[ram.LIVES]),
+        "lane": int(row[ram.PLAYER_LANE]),
+        "frame": int(ram.get_word(row, ram.FRAMES)),
+        "over": bool(sim.is_over(row)),
+    }
+
+
+class _Table:
+    """Some games, played one tick at a time by whoever sits at them."""
+
+    def __init__(self, rows: ram.Rows) -> None:
+        self.games = Games(rows)
+        self.said: list[dict[str, Any]] = [{"control": ""} for _ in range(len(rows))]
+
+    def tick(
+        self, player: WatchedPlayer, which: Sequence[int], given: Mapping[int, Command], giver: str = "you"
+    ) -> Commands:
+        """One tick of games `which`: the player decides, except where a command is given; returns what was done."""
+        rows = self.games.rows
+        commands = np.zeros((len(rows), 3), np.int8)
+        asked = np.array([g for g in which if ram.in_control(rows[g])], np.int64)
+        if len(asked):
+            self.games.put(asked, rows[asked])
+            frames = self.games.frames
+            decided = player.decide(frames)
+            for g in asked.tolist():
+                commands[g] = given.get(g, decided.commands[g])
+                control = giver if g in given else player.control
+                self.said[g] = _say(frames, g, commands[g], decided.values, control)
+        for g in which:
+            if not sim.is_over(rows[g]):
+                sim.step_game(rows[g], commands[g, 0] != 0, commands[g, 1] != 0, False, int(commands[g, 2]))
+        return commands
+
+    def message(self, drawn: Sequence[int], **more: Any) -> bytes:
+        """Everything about all games, with the pictures of some."""
+        rows = self.games.rows
+        pictures = {g: draw.vectors(rows[g]) for g in drawn}
+        told = [
+            _figures(row) | self.said[g] | {"lines": len(pictures[g].segments) if g in pictures else 0}
+            for g, row in enumerate(rows)
+        ]
+        return pack({"games": told, **more}, [pictures[g] for g in sorted(pictures)])
+
+
+# --- watching ------------------------------------------------------------------------------------------------------
+
+
+class LiveGames:
+    """A player's games, each followed by the next; nobody steers, so any number of viewers may share it."""
+
+    rate = RATE
+
+    def __init__(self, player: WatchedPlayer, *, games: int = 1, level: int = 1, seed: int | None = None) -> None:
+        self.player = player
+        self.level = level
+        self.seed = time.time_ns() % 2**31 if seed is None else seed
+        self.started = games
+        self.table = _Table(starts(games, seed=self.seed, level=level, domain=EVALUATION))
+        self.over_for = [0] * games
+        self.turn = 0
+
+    def tick(self) -> bytes:
+        """Play one tick of every game."""
+        rows = self.table.games.rows
+        self.player.refresh()
+        self.table.tick(self.player, range(len(rows)), {})
+        for g, row in enumerate(rows):
+            self.over_for[g] = self.over_for[g] + 1 if sim.is_over(row) else 0
+            if self.over_for[g] > GAME_OVER_TICKS:
+                fresh = starts(1, seed=self.seed, level=self.level, domain=EVALUATION, first=self.started)
+                self.table.games.put(np.array([g]), fresh)
+                self.started += 1
+        drawn = sorted({(self.turn + i) % len(rows) for i in range(DRAWN)})
+        self.turn = (self.turn + DRAWN) % len(rows)
+        return self.table.message(drawn, player=self.player.name, note=self.player.note)
+
+    def hear(self, words: Mapping[str, Any]) -> None:
+        """Nobody steers these."""
+
+
+class Film:
+    """One game to be paused, stepped and wound to and fro: recorded, or one that the player plays for us now.
+
+    It is played ahead of the viewer, a little in every tick, and kept as the commands given and a copy of the game now
+    and then; any moment is played again from the copy before it.
+    """
+
+    rate = RATE
+    APART: Final = 400  # ticks between copies
+    AHEAD_SECONDS: Final = 0.012  # of each tick spent on playing ahead
+    MOST_TICKS: Final = 400_000
+
+    def __init__(self, player: WatchedPlayer, start: Row, moves: Moves | None = None) -> None:
+        """`moves` are those of a recording; the player then only says what he thinks of them."""
+        self.player = player
+        self.moves = moves
+        self.ahead = _Table(start[None])
+        self.shown = _Table(start[None])
+        self.commands: list[Command] = []
+        self.copies = [start.copy()]
+        self.at = 0
+        self.speed = 1.0
+        self.paused = False
+        self._owed = 0.0  # ticks, less than one, that a fractional speed has not shown yet
+
+    def tick(self) -> bytes:
+        """Play ahead, move on, show."""
+        until = time.monotonic() + self.AHEAD_SECONDS
+        while not self.complete() and time.monotonic() < until:
+            self._play_ahead()
+        if not self.paused:
+            self._owed += self.speed
+            whole = int(self._owed)
+            self._owed -= whole
+            self.go_to(self.at + whole)
+        told: dict[str, Any] = {"tick": self.at, "ticks": len(self.commands), "complete": self.complete()}
+        told |= {"paused": self.paused, "speed": self.speed}
+        return self.shown.message([0], player=self.player.name, note=self.player.note, film=told)
+
+    def complete(self) -> bool:
+        """Whether the whole game is on film."""
+        row = self.ahead.games.rows[0]
+        recorded = self.moves is None or ram.get_word(row, ram.FRAMES) < len(self.moves) or not ram.in_control(row)
+        return bool(sim.is_over(row)) or len(self.commands) >= self.MOST_TICKS or not recorded
+
+    def go_to(self, tick: int) -> None:
+        """Show the game as it stood after so many ticks, as far as it has been played."""
+        tick = max(0, min(tick, len(self.commands)))
+        row = self.shown.games.rows[0]
+        if not self.at <= tick <= self.at + self.APART:
+            nearest = tick // self.APART
+            row[:] = self.copies[nearest]
+            self.at = nearest * self.APART
+        while self.at < tick:
+            fire, zap, spinner = self.commands[self.at]
+            self.at += 1
+            if self.at == tick:  # this one is seen, so it is also explained
+                self.shown.tick(self.player, [0], {0: self.commands[tick - 1]}, self.player.control)
+            else:
+                sim.step_game(row, fire != 0, zap != 0, False, spinner)
+
+    def hear(self, words: Mapping[str, Any]) -> None:
+        """`pause`, `step` (ticks to and fro), `seek` (a tick) and `speed`."""
+        match words:
+            case {"pause": bool(paused)}:
+                self.paused = paused
+            case {"step": int(ticks)}:
+                self.paused = True
+                self.go_to(self.at + max(-1000, min(1000, ticks)))
+            case {"seek": int(tick)}:
+                self.go_to(tick)
+            case {"speed": int() | float() as speed}:
+                self.speed = max(0.1, min(16.0, float(speed)))
+
+    def _play_ahead(self) -> None:
+        row = self.ahead.games.rows[0]
+        if self.moves is None:
+            fire, zap, spinner = self.ahead.tick(self.player, [0], {})[0].tolist()
+        else:
+            move = ACTIONS[self.moves[int(ram.get_word(row, ram.FRAMES))]] if ram.in_control(row) else (0, 0, 0)
+            fire, zap, spinner = (int(part) for part in move)
+            sim.step_game(row, fire != 0, zap != 0, False, spinner)
+        self.commands.append((fire, zap, spinner))
+        if len(self.commands) % self.APART == 0:
+            self.copies.append(row.copy())
+
+
+# --- playing -------------------------------------------------------------------------------------------------------
+
+
+class Best(msgspec.Struct, frozen=True):
+    """A line of the table of high scores."""
+
+    initials: str
+    score: int
+    level: int
+    start: int  # the level the game began at
+    when: str
+
+
+class HighScores:
+    """The ten best games people played here, in a file of their own."""
+
+    MOST: Final = 10
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._turn = threading.Lock()
+
+    def best(self) -> list[Best]:
+        """The table, best first; empty before the first game."""
+        try:
+            return msgspec.json.decode(self.path.read_bytes(), type=list[Best])
+        except FileNotFoundError:
+            return []
+        except (OSError, msgspec.MsgspecError) as problem:
+            raise ProtegeError(f"the high scores in {self.path} cannot be read: {problem}") from problem
+
+    def place(self, score: int) -> int | None:
+        """The place from 1 that a score would take, behind equal ones; None if it is not among the best."""
+        place = 1 + sum(1 for line in self.best() if line.score >= score)
+        return place if score > 0 and place <= self.MOST else None
+
+    def add(self, line: Best) -> list[Best]:
+        """The table with a new line, on disk when this returns."""
+        with self._turn:
+            table = sorted([*self.best(), line], key=lambda best: -best.score)[: self.MOST]
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(self.path) as draft:
+                draft.write_bytes(msgspec.json.format(msgspec.json.encode(table), indent=2) + b"\n")
+            return table
+
+
+class HumanGame:
+    """A person's game and, beside it, a player's on the same seed.
+
+    It waits for `start`. The controls are `turn` (-1, 0, 1 as long as a key is held, 1 to the right), `spin` (what
+    mouse or wheel turned, added up until the next tick), `fire` and `zap`; `pause`, and after a good game `initials`.
+    """
+
+    rate = RATE
+    MOST_SPIN: Final = 31  # the machine takes no more in a tick
+    HELD: Final = (8, 8, 8, 10, 12, 14)  # spin of a held key, tick by tick: a tap is about a lane, of 16
+
+    def __init__(self, rival: WatchedPlayer, scores: HighScores) -> None:
+        self.rival = rival
+        self.scores = scores
+        self.seed, self.level = 1, 1
+        self.table = _Table(starts(2, level=1))
+        self.running = self.paused = self.over = False
+        self.place: int | None = None  # among the best, until the initials are entered
+        self.turn, self.held, self.spin = 0, 0, 0.0
+        self.down = {"fire": False, "zap": False}
+        self.pressed = {"fire": False, "zap": False}  # since the last tick, however short
+        self.tapped = 0  # a key that was let go before the next tick still turns
+
+    def tick(self) -> bytes:
+        """Play one tick, with what was pressed since the last."""
+        if self.running and not self.paused:
+            self.table.tick(self.rival, (0, 1), {0: self._command()})
+            if sim.is_over(self.table.games.rows[0]) and not self.over:
+                self.over = True
+                self.place = self.scores.place(int(ram.get_word(self.table.games.rows[0], ram.SCORE)))
+        told = {"running": self.running, "paused": self.paused, "seed": self.seed, "place": self.place}
+        return self.table.message([0, 1], player=self.rival.name, note=self.rival.note, human=told)
+
+    def hear(self, words: Mapping[str, Any]) -> None:
+        """Controls, and what else a person can want."""
+        match words:
+            case {"start": {"level": int(level), "seed": int(seed)}}:
+                self._start(level, seed)
+            case {"pause": bool(paused)}:
+                self.paused = paused
+            case {"initials": str(initials)}:
+                self._enter(initials)
+            case _:
+                self._steer(words)
+
+    def _start(self, level: int, seed: int) -> None:
+        self.level, self.seed = max(1, min(LAST_LEVEL, level)), seed % 2**31
+        row = starts(1, seed=self.seed, level=self.level, domain=EVALUATION)[0]
+        self.table = _Table(np.stack([row, row]))
+        self.running, self.paused, self.over, self.place = True, False, False, None
+        self.turn = self.held = self.tapped = 0
+        self.spin = 0.0
+
+    def _steer(self, words: Mapping[str, Any]) -> None:
+        for button in self.down:
+            if isinstance(words.get(button), bool):
+                self.down[button] = words[button]
+                self.pressed[button] |= words[button]
+        turn, spin = words.get("turn"), words.get("spin")
+        if turn in (-1, 0, 1) and turn != self.turn:
+            self.turn, self.held = turn, 0
+            self.tapped = turn or self.tapped
+        if isinstance(spin, int | float) and abs(spin) <= 10_000:
+            self.spin = max(-200.0, min(200.0, self.spin + spin))
+
+    def _command(self) -> Command:
+        """What to play now. To the right is to higher lanes, and those the machine reaches by turning below zero."""
+        turn = self.turn or self.tapped
+        by_key = turn * self.HELD[min(self.held, len(self.HELD) - 1)]
+        self.held += turn != 0
+        wanted = max(-self.MOST_SPIN, min(self.MOST_SPIN, by_key + int(self.spin)))
+        self.spin -= wanted - by_key  # what was too much for one tick turns in the next ones
+        fire, zap = (int(self.down[button] or self.pressed[button]) for button in ("fire", "zap"))
+        self.tapped = 0
+        self.pressed = dict.fromkeys(self.pressed, False)
+        return fire, zap, -wanted
+
+    def _enter(self, initials: str) -> None:
+        if self.place is None:
+            return
+        self.place = None
+        letters = "".join(c for c in initials.upper() if c.isascii() and (c.isalnum() or c in " .-"))[:3].ljust(3)
+        figures = _figures(self.table.games.rows[0])
+        when = datetime.now(UTC).isoformat(timespec="seconds")
+        self.scores.add(Best(letters, figures["score"], figures["level"], self.level, when))
+
+
+# --- all of it, for a server ---------------------------------------------------------------------------------------
+
+
+class TempestShows:
+    """Opens shows by kind and by settings as they come from a page's address, so nothing in them is trusted."""
+
+    game = "tempest"
+
+    def __init__(self, runs: Path | None = None, more_players: Sequence[str] = ()) -> None:
+        self.runs = runs
+        self.more_players = tuple(more_players)  # named by whoever started the server: a page cannot import code
+        self.scores = HighScores(runs_folder(runs) / "tempest-highscores.json")
+
+    def about(self) -> dict[str, Any]:
+        """What a page can ask for."""
+        recordings = {
+            run.name: [path.name for path in sorted(run.recordings.glob(f"*{SUFFIX}"))] for run in self._ready()
+        }
+        return {
+            "players": self.players(),
+            "recordings": {name: files for name, files in recordings.items() if files},
+            "start_levels": START_LEVELS.tolist(),
+            "grid": GRID,
+            "rate": RATE,
+        }
+
+    def players(self) -> list[str]:
+        """Who can be watched: whoever the command line named, then those that come with Protege, then runs."""
+        return list(dict.fromkeys([*self.more_players, *CHAMPIONS, *BUILT_IN, *(run.name for run in self._ready())]))
+
+    def shared(self, kind: str) -> bool:
+        """Whether viewers with the same settings see the same show."""
+        return kind == "watch"
+
+    def open(self, kind: str, settings: Mapping[str, str]) -> LiveGames | Film | HumanGame:
+        """A show: `watch` (player, games, level), `film` (player, and seed, game, level or recording) or `play`."""
+        level = _number(settings, "level", 1, 1, LAST_LEVEL)
+        match kind:
+            case "watch":
+                games = _number(settings, "games", 1, 1, GRID[-1])
+                return LiveGames(self._player(settings), games=games, level=level)
+            case "film" if "recording" in settings:
+                recording = self._recording(settings)
+                return Film(self._player(settings), recording.start, recording.moves)
+            case "film":
+                seed, game = _number(settings, "seed", 1, 0, 2**31), _number(settings, "game", 0, 0, 2**31)
+                start = starts(1, seed=seed, level=level, domain=EVALUATION, first=game)[0]
+                return Film(self._player(settings), start)
+            case "play":
+                return HumanGame(WatchedPlayer("champion", self.runs), self.scores)
+        raise ProtegeError(f"there is no show {kind!r}: expected watch, film or play")
+
+    def high_scores(self) -> list[dict[str, Any]]:
+        """The table, best first."""
+        return [msgspec.to_builtins(line) for line in self.scores.best()]
+
+    def _ready(self) -> list[Run]:
+        """Runs that have weights to play with, the newest first."""
+        trained = [Run(runs_folder(self.runs) / run.name) for run in list_runs(self.runs) if run.game == self.game]
+        return [run for run in reversed(trained) if run.all_checkpoints()]
+
+    def _recording(self, settings: Mapping[str, str]) -> Recording:
+        with open_run(settings.get("player", ""), self.runs) as run:
+            path = run.recordings / Path(settings["recording"]).name  # never outside the folder
+        if path.suffix != SUFFIX or not path.is_file():
+            raise ProtegeError(f"run {run.name} has no recording {path.name!r}")
+        return load_recording(path)
+
+    def _player(self, settings: Mapping[str, str]) -> WatchedPlayer:
+        name = settings.get("player", "champion")
+        if name not in self.more_players and name not in BUILT_IN and name not in CHAMPIONS:
+            checked_name(name)
+            known = [run.name for run in list_runs(self.runs)]
+            if name not in known:
+                raise ProtegeError(f"there is no player {name!r} here{near(name, self.players())}")
+        return WatchedPlayer(name, self.runs)
+
+
+def _number(settings: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+    text = settings.get(name, str(default))
+    if not text.isascii() or not text.isdigit() or not least <= int(text[:20]) <= most:
+        raise ProtegeError(f"{name} must be a whole number from {least} to {most}; got {text[:40]!r}")
+    return int(text)

@@ -1,0 +1,573 @@
+"""The page as a person meets it, in a real browser: charts, zoom, live play, playing, steering, a lost connection."""
+
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+import pytest
+
+from protege.dashboard import server
+from protege.doctor import find_program
+from protege.metrics import Metric
+from protege.runs import open_run
+from protege.tempest.live import HumanGame, LiveGames, TempestShows
+from tests.serving import METRICS, log, make_run, served
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.needs("chromium", "playwright")]
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PHONE, LAPTOP = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
+PATIENCE_MS = 30_000
+LONG_PATIENCE_S = 240.0  # where the game may have to be compiled first
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=find_program("chromium"), args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+class Visits:
+    """Opens pages, and remembers what went wrong in them and whom they asked."""
+
+    def __init__(self, browser: Any) -> None:
+        self.browser = browser
+        self.contexts: list[Any] = []
+        self.errors: list[str] = []  # what the browser complained about
+        self.crashes: list[str] = []  # what the page's own code did not catch
+        self.hosts: set[str] = set()
+
+    def open(self, url: str, size: dict[str, int] = LAPTOP, **options: Any) -> Any:
+        context = self.browser.new_context(viewport=size, **options)
+        self.contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        page.on("console", self.note)
+        page.on("pageerror", lambda error: self.crashes.append(f"{error}\n{error.stack}"))
+        for event in ("request", "websocket"):
+            page.on(event, lambda asked: self.hosts.add(re.sub(r"^\w+://([^/]*)/.*", r"\1", asked.url)))
+        page.goto(url)
+        return page
+
+    def note(self, line: Any) -> None:
+        if line.type in ("error", "warning"):
+            self.errors.append(line.text)
+
+
+@pytest.fixture
+def visits(browser: Any) -> Iterator[Visits]:
+    visits = Visits(browser)
+    yield visits
+    for context in visits.contexts:
+        context.close()
+    assert visits.crashes == []
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> Iterator[Any]:
+    """A run in training with 50 turns of values, and its page."""
+    with make_run(tmp_path, "one") as run, served(tmp_path, {"tempest": TempestShows(tmp_path)}) as page:
+        yield run, page
+
+
+def chart(page: Any, family: str) -> Any:
+    return page.locator(f'.chart[data-family="{family}"]')
+
+
+def points(page: Any, family: str) -> int:
+    """How many values a small chart shows."""
+    return int(chart(page, family).get_attribute("data-points") or 0)
+
+
+def side(page: Any, name: str) -> float:
+    """Where the big chart begins or ends."""
+    return float(page.locator("dialog.big").get_attribute(f"data-{name}") or -1)
+
+
+def drawn(page: Any, canvas: str) -> int:
+    """How many pictures a game has shown."""
+    return int(page.locator(canvas).first.get_attribute("data-drawn") or 0)
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def wait_for_points(page: Any, family: str, least: int) -> None:
+    wait_until(lambda: points(page, family) >= least, LONG_PATIENCE_S)
+
+
+def wait_for_pictures(page: Any, canvas: str, least: int) -> None:
+    wait_until(lambda: drawn(page, canvas) >= least, LONG_PATIENCE_S)
+
+
+# --- a real training, from its first frame to the end that the page asks for ---
+
+
+@contextmanager
+def training(folder: Path) -> Iterator[tuple[str, Callable[[], str], Any]]:
+    """`protege train` as a person starts it: its link, what it printed so far, and the process."""
+    words = ["train", "tempest", "--preset", "smoke", "--minutes", "15", "--compare", "0", "--run", "pupil"]
+    command = [sys.executable, "-m", "protege.cli", *words, "--runs", str(folder)]
+    printed: list[str] = []
+    links: Queue[str] = Queue()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+
+        def listen() -> None:
+            assert process.stdout
+            for line in process.stdout:
+                printed.append(line)
+                if line.startswith("dashboard: "):
+                    links.put(line.split()[1])
+
+        listener = threading.Thread(target=listen)
+        listener.start()
+        try:
+            yield links.get(timeout=60), lambda: "".join(printed), process
+        finally:
+            process.terminate()
+            listener.join()
+
+
+def test_a_training_is_watched_and_steered_to_its_end(tmp_path, visits):
+    with training(tmp_path) as (link, printed, process):
+        page = visits.open(link)
+        page.set_default_timeout(1000 * LONG_PATIENCE_S)
+        assert "token" not in page.url, "the token is taken out of sight"
+        # Every declared family has a chart, and they fill while the training goes on.
+        families = {metric.family for metric in open_run("pupil", tmp_path).metrics.declared()}
+        for family in families:
+            chart(page, family).wait_for()
+        for family in ("loss", "speed", "pupil reward", "value range", "score"):
+            wait_for_points(page, family, 2)
+        before = points(page, "loss")
+        wait_until(lambda: points(page, "loss") > before)
+        assert page.locator(".gauge").count() == 4 and "× teacher" in page.locator(".exam").inner_text()
+        # The pupil plays, with the weights that were saved last.
+        moves(page, ".preview canvas")
+        # What the buttons say is done.
+        page.click("button[data-command=save]")
+        page.locator(".events li", has_text="command").filter(has_text="save").wait_for()
+        exams = points(page, "score")
+        page.click("button[data-command=evaluate]")
+        wait_until(lambda: points(page, "score") > exams)
+        page.click("button[data-command=stop]")
+        assert process.poll() is None, "stopping takes a second click"
+        page.click("button[data-command=stop]")
+        assert process.wait(timeout=60) == 0, printed()
+        assert open_run("pupil", tmp_path).status() == "stopped"
+        assert visits.hosts == {re.sub(r"^http://([^/]*)/.*", r"\1", link)}, "nothing leaves the host"
+        assert not [error for error in visits.errors if "WebSocket" not in error and "ERR_" not in error]
+
+
+def moves(page: Any, canvas: str) -> None:
+    """The picture changes, again and again."""
+    wait_for_pictures(page, canvas, 5)
+    seen = set()
+    for _ in range(4):
+        seen.add(page.evaluate(f"document.querySelector('{canvas}').toDataURL()"))
+        page.wait_for_timeout(200)
+    assert len(seen) >= 3, "the game stands still"
+
+
+# --- charts ---
+
+
+def test_the_page_loads_without_an_error_and_asks_nobody_else(one, visits, monkeypatch):
+    _, served_page = one
+    monkeypatch.setattr(server, "HEARTBEAT_SECONDS", 0.2)  # so that every view hears some
+    monkeypatch.setattr(server, "LOOK_SECONDS", 0.2)
+    page = visits.open(served_page.url)
+    chart(page, "loss").wait_for()
+    for view in ("#/live?player=teacher", "#/play", "#/"):
+        page.goto(served_page.url + view)
+        page.wait_for_timeout(700)
+    assert visits.errors == [] and visits.hosts == {served_page.url.split("/")[2]}
+
+
+def test_values_that_are_logged_appear_by_themselves(one, visits):
+    run, served_page = one
+    page = visits.open(served_page.url)
+    wait_until(lambda: points(page, "loss") == 50)
+    assert "frame 49,000" in page.locator(".run-title").inner_text()
+    log(run, range(50, 55))
+    run.event("toggle", "teacher off")
+    wait_until(lambda: points(page, "loss") == 55)
+    assert "frame 54,000" in page.locator(".run-title").inner_text()
+    assert page.locator(".events li").first.inner_text().endswith("teacher off")
+    assert page.locator(".exam-score").inner_text() == "5,000"
+    assert (
+        "4,950 to 5,050" in page.locator(".exam").inner_text() and "2.5 × teacher" in page.locator(".exam").inner_text()
+    )
+
+
+def test_a_resumed_run_goes_back_on_the_page_too(one, visits):
+    run, served_page = one
+    page = visits.open(served_page.url)
+    wait_until(lambda: points(page, "loss") == 50)
+    run.rewind(19_000)
+    log(run, range(20, 22))
+    wait_until(lambda: points(page, "loss") == 22)
+
+
+def test_a_chart_opens_zooms_by_dragging_and_is_whole_again_after_a_double_click(one, visits):
+    _, served_page = one
+    page = visits.open(served_page.url)
+    chart(page, "loss").click()
+    big = page.locator("dialog.big")
+    wait_until(lambda: side(page, "to") == 49000)
+    box = big.locator(".u-over").bounding_box()
+    left, width, middle = box["x"], box["width"], box["y"] + box["height"] / 2
+    page.mouse.move(left + 0.2 * width, middle)
+    page.mouse.down()
+    page.mouse.move(left + 0.6 * width, middle, steps=5)
+    page.mouse.up()
+    start, end = (float(big.get_attribute(f"data-{side}")) for side in ("from", "to"))
+    assert start == pytest.approx(0.2 * 49_000, abs=300) and end == pytest.approx(0.6 * 49_000, abs=300)
+    page.wait_for_timeout(600)  # the stretch is read again, and stays
+    assert float(big.get_attribute("data-to")) == end
+    page.mouse.move(left + 0.5 * width, middle)
+    where = big.locator(".where").inner_text()
+    assert where.startswith("at frame ") and 18_000 <= int(where[9:].replace(",", "")) <= 21_000
+    assert "error of the action values" in big.inner_text(), "what a metric means is said"
+    page.mouse.dblclick(left + 0.5 * width, middle)
+    wait_until(lambda: side(page, "to") == 49000)
+    assert float(big.get_attribute("data-from")) == 0
+    page.keyboard.press("Escape")
+    big.wait_for(state="detached")
+    assert visits.errors == []
+
+
+def test_everything_about_charts_works_without_a_mouse(one, visits):
+    _, served_page = one
+    page = visits.open(served_page.url)
+    wait_until(lambda: points(page, "loss") == 50)
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.dataset.family") == "loss":
+            break
+    page.keyboard.press("Enter")
+    big = page.locator("dialog.big")
+    wait_until(lambda: side(page, "to") == 49000)
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    assert big.locator(".where").inner_text() == "at frame 48,000"
+    page.keyboard.press("+")
+    wait_until(lambda: side(page, "from") > 20000)
+    page.keyboard.press("0")
+    wait_until(lambda: side(page, "from") == 0)
+    page.keyboard.press("Escape")
+    big.wait_for(state="detached")
+    assert page.evaluate("document.activeElement.dataset.family") == "loss", "back where one was"
+
+
+def test_cursors_of_small_charts_are_linked(one, visits):
+    _, served_page = one
+    page = visits.open(served_page.url)
+    wait_until(lambda: points(page, "loss") == 50)
+    place = "e => new DOMMatrix(getComputedStyle(e).transform).m41"
+    cursor = chart(page, "speed").locator(".u-cursor-x")
+    assert cursor.evaluate(place) <= 0
+    box = chart(page, "loss").locator(".u-over").bounding_box()
+    page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 20)
+    wait_until(lambda: cursor.evaluate(place) > 20)
+
+
+def test_runs_are_compared_in_one_chart_and_taken_along_as_csv(tmp_path, visits):
+    with make_run(tmp_path, "one"), make_run(tmp_path, "two", 30), served(tmp_path) as served_page:
+        page = visits.open(f"{served_page.url}#/run/one")
+        page.check('input[aria-label="compare two"]')
+        page.wait_for_url("**/#/run/one?compare=two")
+        keys = chart(page, "loss").locator(".chart-keys")
+        keys.locator("li", has_text="two").wait_for()
+        assert keys.inner_text().split() == ["one", "0.02", "two", "0.0333"]
+        chart(page, "loss").press("Enter")
+        page.locator("dialog.big .big-keys li", has_text="two").wait_for()
+        with page.expect_download() as download:
+            page.click("text=CSV of two")
+        assert Path(download.value.path()).read_text().splitlines()[0] == "step,time,loss"
+
+
+def test_only_what_a_learner_declares_has_a_gauge_a_card_or_a_chart(tmp_path, visits):
+    more = (
+        Metric("replay_size", "moves", "moves in memory", "replay"),
+        Metric("replay_teacher", "moves", "played by the teacher", "replay"),
+        Metric("replay_pupil", "moves", "played by the pupil", "replay"),
+        Metric("replay_random", "moves", "played at random", "replay"),
+        Metric("dropped", "", "moves that were lost", "dropped items"),
+        Metric("teacher_share", "share", "frames that the teacher plays", "exploration"),
+    )
+    with make_run(tmp_path, "plain"), make_run(tmp_path, "replayed", 5, (*METRICS, *more)) as run:
+        run.log(
+            5000, replay_size=8e6, replay_teacher=2e6, replay_pupil=5e6, replay_random=1e6, dropped=3, teacher_share=0.4
+        )
+        with served(tmp_path) as served_page:
+            page = visits.open(f"{served_page.url}#/run/plain")
+            chart(page, "loss").wait_for()
+            cards = "els => els.map(e => e.dataset.card)"
+            assert page.eval_on_selector_all(".card", cards) == ["frames/s", "web viewers", "time left"]
+            assert page.locator(".gauge").count() == 2 and chart(page, "replay").count() == 0
+            page.goto(f"{served_page.url}#/run/replayed")
+            page.locator(".card", has_text="8M moves").wait_for()
+            assert (
+                "teacher 25 %, pupil 63 %, random 13 %" in page.locator('.card[data-card="replay holds"]').inner_text()
+            )
+            assert page.locator('.card[data-card="dropped"]').inner_text().split() == ["dropped", "3"]
+            assert page.locator('.gauge[data-gauge="teacher"]').inner_text().split()[:2] == ["40", "%"]
+
+
+# --- steering ---
+
+
+def test_without_the_token_one_sees_everything_and_changes_nothing(one, visits):
+    run, served_page = one
+    page = visits.open(served_page.url)
+    page.locator("button[data-command=save]").wait_for()
+    assert page.locator("button[data-command]:enabled").count() == 0
+    assert page.locator("#trust").inner_text() == "view only"
+    status = (
+        """() => fetch("/api/runs/one/commands", {method: "POST", body: '{"command": "stop"}'}).then(r => r.status)"""
+    )
+    assert page.evaluate(status) == 401 and run.commands() == []
+    page.click("#trust")
+    page.fill("#token-input", "wrong")
+    page.click("text=Use it")
+    page.locator(".toast.bad").wait_for()
+    assert page.locator("button[data-command]:enabled").count() == 0
+
+
+def test_with_the_token_a_button_reaches_the_run(one, visits):
+    run, served_page = one
+    page = visits.open(served_page.url)
+    page.click("#trust")
+    page.fill("#token-input", served_page.link())  # the whole link will do
+    page.click("text=Use it")
+    page.click("button[data-command=evaluate]:enabled")
+    wait_until(lambda: [command.name for command in run.commands()] == ["evaluate"])
+    page.reload()
+    page.locator("button[data-command=save]:enabled").wait_for()  # this window keeps it
+    other = visits.open(served_page.url)
+    other.locator("button[data-command=save]:disabled").wait_for()  # and no other
+
+
+# --- live play ---
+
+
+def test_a_grid_of_games_is_watched_and_paused(one, visits):
+    _, served_page = one
+    page = visits.open(f"{served_page.url}#/live?player=teacher&games=4&level=9")
+    moves(page, ".stage canvas:nth-child(4)")
+    assert page.locator(".control").inner_text() == "teacher"
+    assert re.fullmatch(r"(stay|(left|right) \d+)( \+ fire)?( \+ zap)?", page.locator(".action").inner_text())
+    page.click("text=Pause")
+    page.wait_for_timeout(300)
+    before = drawn(page, ".stage canvas")
+    page.wait_for_timeout(500)
+    assert drawn(page, ".stage canvas") == before
+    page.click("text=Go on")
+    wait_until(lambda: drawn(page, ".stage canvas") > before)
+
+
+def test_an_evaluation_game_is_played_paused_stepped_and_scrubbed(one, visits):
+    _, served_page = one
+    page = visits.open(f"{served_page.url}#/live?player=teacher&kind=film&seed=1&number=2")
+
+    def tick() -> int:
+        return int(page.get_attribute(".film", "data-tick") or 0)
+
+    wait_until(lambda: tick() > 20, LONG_PATIENCE_S)
+    page.click("[aria-label='Play or pause']")
+    page.wait_for_timeout(300)
+    before = tick()
+    page.click("[aria-label='One tick on']")
+    wait_until(lambda: tick() == before + 1)
+    page.keyboard.press("Escape")
+    page.click(".stage canvas")
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    wait_until(lambda: tick() == before - 1)
+    page.fill(".film input[type=range]", "300")
+    wait_until(lambda: tick() == 300)
+
+
+def test_a_player_that_is_not_there_is_explained(one, visits):
+    _, served_page = one
+    page = visits.open(f"{served_page.url}#/live?player=nobody")
+    page.locator(".stage-note", has_text="there is no player 'nobody' here").wait_for()
+
+
+# --- playing ---
+
+
+def lane(page: Any) -> int:
+    return int(page.get_attribute(".play-view", "data-lane"))
+
+
+@pytest.fixture
+def my_game(one, visits) -> Any:
+    """A game of one's own that has just begun: for some seconds nothing can harm the ship."""
+    _, served_page = one
+    page = visits.open(f"{served_page.url}#/play")
+    page.locator(".start").wait_for(timeout=1000 * LONG_PATIENCE_S)
+    page.click(".start")
+    page.wait_for_selector('.play-view[data-state="playing"]')
+    return page
+
+
+def test_a_persons_key_press_moves_the_ship(my_game):
+    start = lane(my_game)
+    my_game.keyboard.down("ArrowRight")
+    wait_until(lambda: 2 <= (lane(my_game) - start) % 16 <= 8)
+    my_game.keyboard.up("ArrowRight")
+    my_game.keyboard.down("a")
+    wait_until(lambda: 0 <= (start - lane(my_game)) % 16 <= 8)
+    my_game.keyboard.up("a")
+
+
+def test_a_persons_mouse_moves_the_ship(my_game):
+    box = my_game.locator(".mine canvas").bounding_box()
+    my_game.mouse.move(box["x"] + 100, box["y"] + 100)
+    my_game.wait_for_timeout(200)
+    start = lane(my_game)
+    my_game.mouse.move(box["x"] + 260, box["y"] + 100, steps=8)  # 160 pixels, 88 of 256 around the tube
+    wait_until(lambda: (lane(my_game) - start) % 16 in (5, 6))
+
+
+def test_a_persons_wheel_moves_the_ship(my_game):
+    my_game.mouse.move(400, 400)
+    my_game.wait_for_timeout(200)
+    start = lane(my_game)
+    my_game.mouse.wheel(0, -200)  # two notches, a lane each
+    wait_until(lambda: (start - lane(my_game)) % 16 == 2)
+
+
+def test_a_game_waits_while_it_is_paused(my_game):
+    my_game.keyboard.press("p")
+    my_game.wait_for_selector('.play-view[data-state="paused"]')
+    start = lane(my_game)
+    my_game.keyboard.down("ArrowRight")
+    my_game.wait_for_timeout(400)
+    my_game.keyboard.up("ArrowRight")
+    assert lane(my_game) == start
+    my_game.click("text=Go on")
+    my_game.wait_for_selector('.play-view[data-state="playing"]')
+
+
+def test_a_good_game_ends_in_the_table(one, visits, monkeypatch):
+    _, served_page = one
+    monkeypatch.setattr(HumanGame, "rate", 1000.0)
+    page = visits.open(f"{served_page.url}#/play")
+    page.locator(".start").wait_for(timeout=1000 * LONG_PATIENCE_S)
+    page.click(".start")
+    page.keyboard.down(" ")
+    page.keyboard.down("ArrowRight")
+    page.wait_for_selector('.play-view[data-state="entering"]')
+    page.fill(".initials", "ace")
+    page.keyboard.press("Enter")
+    page.locator(".scores tr", has_text="ACE").wait_for()
+    score = int(page.get_attribute(".play-view", "data-score"))
+    assert f"{score:,}" in page.locator(".scores").inner_text() and score > 0
+
+
+# --- the page itself ---
+
+
+def test_a_lost_connection_is_said_and_comes_back_by_itself(tmp_path, visits):
+    with ExitStack() as stack, make_run(tmp_path, "one") as run:
+        first = stack.enter_context(served(tmp_path))
+        port = int(first.url.rstrip("/").rpartition(":")[2])
+        page = visits.open(first.url)
+        wait_until(lambda: points(page, "loss") == 50)
+        stack.close()
+        page.locator("#connection", has_text="connection lost, trying again").wait_for()
+        log(run, range(50, 60))
+        with served(tmp_path, port=port) as second:
+            assert second.url == first.url
+            page.locator("#connection", has_text=re.compile("^live$")).wait_for()
+            wait_until(lambda: points(page, "loss") == 60)
+            page.locator(".toast", has_text="Connected again").wait_for()
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_nothing_is_wider_than_a_phone(one, visits, width):
+    _, served_page = one
+    page = visits.open(served_page.url, {"width": width, "height": 700}, has_touch=True)
+    wide = "document.documentElement.scrollWidth > innerWidth"
+    for view in ("#/run/one", "#/live?player=teacher&games=4", "#/live?player=teacher&kind=film", "#/play"):
+        page.goto(served_page.url + view)
+        page.wait_for_timeout(800)
+        assert not page.evaluate(wide), view
+    page.goto(f"{served_page.url}#/run/one")
+    chart(page, "score").tap()
+    page.locator("dialog.big canvas").wait_for()
+    assert not page.evaluate(wide) and not page.evaluate("document.querySelector('.big').scrollWidth > innerWidth")
+
+
+def test_dark_and_light_follow_the_system_until_one_is_chosen(one, visits):
+    _, served_page = one
+    page = visits.open(served_page.url, color_scheme="light")
+    back = "getComputedStyle(document.documentElement).backgroundColor"
+    assert page.evaluate(back) == "rgb(243, 244, 248)"
+    page.emulate_media(color_scheme="dark")
+    wait_until(lambda: page.evaluate(back) == "rgb(7, 8, 13)")
+    page.click("#theme")
+    page.reload()
+    assert page.evaluate(back) == "rgb(243, 244, 248)"
+
+
+def heap(page: Any) -> tuple[float, float]:
+    """Bytes and elements that are alive after the rubbish is taken out."""
+    tools = page.context.new_cdp_session(page)
+    for _ in range(3):
+        tools.send("HeapProfiler.collectGarbage")
+    counters = tools.send("Memory.getDOMCounters")
+    used = tools.send("Runtime.getHeapUsage")["usedSize"]
+    tools.detach()
+    return used, counters["nodes"]
+
+
+def test_the_heap_is_flat_over_ten_accelerated_minutes(tmp_path, visits, monkeypatch):
+    """Six hundred news, as many as come in ten minutes, and the pictures of as long a game, many times faster."""
+    monkeypatch.setattr(server, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("protege.dashboard.feeds.REMEMBERED_S", 0.0)
+    monkeypatch.setattr(LiveGames, "rate", 20 * LiveGames.rate)
+    with make_run(tmp_path, "one") as run, served(tmp_path, {"tempest": TempestShows(tmp_path)}) as served_page:
+        charts, game = visits.open(served_page.url), visits.open(f"{served_page.url}#/live?player=teacher")
+        wait_until(lambda: points(charts, "loss") == 50)
+        moves(game, ".stage canvas")
+        sizes = []
+        for minute in range(10):
+            start = drawn(game, ".stage canvas")
+            for turn in range(60):
+                first = 50 + 20 * (60 * minute + turn)
+                log(run, range(first, first + 20))
+                time.sleep(0.02)
+            last = f"{1000 * (first + 19):,}"
+            charts.locator(".run-title", has_text=f"frame {last}").wait_for()
+            wait_for_pictures(game, ".stage canvas", start + 27 * 60)
+            if minute in (2, 9):  # by then everything there is to build has been built
+                sizes.append([heap(charts), heap(game)])
+        assert points(charts, "loss") <= 700
+    for before, after in zip(*sizes, strict=True):
+        assert after[0] < 1.1 * before[0] + 300_000 and after[1] < 1.1 * before[1] + 50, sizes
