@@ -43,7 +43,7 @@ def measured(name: str, player: str, folder: Path | None, games: int, level: int
 
 
 def stronger(teachers: list[dict[str, Any]]) -> float:
-    return max(found["score_mean"] for found in teachers)
+    return max(float(found["score_mean"]) for found in teachers)
 
 
 def learning_proof(tmp_path: Path, minutes: float, seeds: tuple[int, ...], times: float, row_name: str) -> None:

@@ -1,5 +1,6 @@
 """The command line as a newcomer meets it: help, mistakes, interruptions."""
 
+import re
 import subprocess
 import sys
 
@@ -8,7 +9,8 @@ import pytest
 import protege
 from protege import ProtegeError, cli
 
-COMMANDS = ("eval", "record", "bench", "doctor")
+COMMANDS = ("eval", "record", "watch", "play", "export", "dashboard", "bench", "doctor")
+OPTION = re.compile("--[a-z]").match
 
 
 def failing(error: BaseException):
@@ -22,20 +24,21 @@ def test_help_names_every_command_and_imports_nothing_heavy():
     heavy = "[name for name in ('numba', 'torch', 'numpy', 'gymnasium', 'rich.live') if name in sys.modules]"
     code = f"import sys\nfrom protege import cli\ntry: cli.main(['--help'])\nexcept SystemExit: pass\nprint({heavy})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert all(f" {command} " in done.stdout for command in COMMANDS)
+    assert all(f" {command} " in done.stdout for command in ("train", *COMMANDS))
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [*COMMANDS, "train tempest"])
 def test_every_command_and_option_is_explained(command, capsys):
     with pytest.raises(SystemExit) as stop:
-        cli.main([command, "--help"])
+        cli.main([*command.split(), "--help"])
     assert stop.value.code == 0
     text = capsys.readouterr().out
-    rows = [line.strip("│ ") for line in text.splitlines() if line.startswith("│")]
+    rows = [line.strip("│| ") for line in text.splitlines()]
+    assert any(map(OPTION, rows)), "there are options to look at"
     for number, row in enumerate(rows):
-        if row.startswith("--"):
-            explained = len(row.split("  ", 1)) == 2 or not rows[number + 1].startswith("--")
+        if OPTION(row):
+            explained = len(row.split("  ", 1)) == 2 or not OPTION(rows[number + 1])
             assert explained, f"{command} does not explain {row}"
 
 
