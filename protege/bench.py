@@ -215,9 +215,9 @@ def training(seconds: float) -> Figures:
     import tempfile
     from pathlib import Path
 
-    from protege.tempest.train import TempestConfig, train
+    from protege.tempest.train import Observer, TempestConfig, train
 
-    class Timing:
+    class Timing(Observer):
         """An observer with a clock."""
 
         def __init__(self) -> None:
@@ -230,10 +230,6 @@ def training(seconds: float) -> Figures:
 
         def progressed(self, frames: int, done: float, figures: dict[str, float]) -> None:
             self.ended, self.frames, self.figures = time.perf_counter(), frames, figures
-
-        def examined(self, exam: dict[str, Any], teacher: float, best: bool) -> None: ...
-
-        def noted(self, text: str) -> None: ...
 
     def rate_of(config: TempestConfig) -> tuple[float, Timing]:
         timing = Timing()
@@ -271,9 +267,9 @@ def dashboard(seconds: float) -> Figures:
 
     from protege.dashboard.beside import READY, Beside
     from protege.runs import Training
-    from protege.tempest.train import LOG_SECONDS, PRESETS, train
+    from protege.tempest.train import LOG_SECONDS, PRESETS, Observer, train
 
-    class Meter:
+    class Meter(Observer):
         """The training's observer: sends viewers in and out, and notes what a frame cost meanwhile."""
 
         def __init__(self) -> None:
@@ -314,12 +310,6 @@ def dashboard(seconds: float) -> Figures:
             self.viewers.stdin.write(f"{words}\n")
             self.viewers.stdin.flush()
             return int(self.viewers.stdout.readline())
-
-        def started(self, report: dict[str, str], done: float) -> None: ...
-
-        def examined(self, exam: dict[str, Any], teacher: float, best: bool) -> None: ...
-
-        def noted(self, text: str) -> None: ...
 
     meter = Meter()
     never = 1e9

@@ -219,11 +219,14 @@ def run_train(arguments: Sequence[str]) -> int:
 
     chosen = _given(arguments, "--preset") or "laptop"
     default = TrainTempest(PRESETS.get(chosen, TempestConfig()))
-    if _given(arguments, "--frames") is not None:
-        default = replace(default, config=replace(default.config, minutes=0.0))  # frames are the budget
     if "--resume" in arguments:
         name = _given(arguments, "--run") or _latest_run("tempest", _given(arguments, "--runs"))
         default = replace(default, run=name, config=_stored_config(name, _given(arguments, "--runs"), TempestConfig))
+    # A budget that is typed takes the place of the other kind.
+    if _given(arguments, "--frames") is not None:
+        default = replace(default, config=replace(default.config, minutes=0.0))
+    elif _given(arguments, "--minutes") is not None:
+        default = replace(default, config=replace(default.config, frames=0))
     command = tyro.cli(
         TrainTempest, prog="protege train tempest", args=arguments[1:], default=default, config=(FlagCreatePairsOff,)
     )
@@ -275,7 +278,7 @@ def _train_tempest(command: Any, began: float, ending: ExitStack) -> int:
     )
     if command.json:
         summary = asdict(run.summary()) | {"seconds": time.monotonic() - began, "cpu_seconds": time.process_time()}
-        print(json.dumps(summary | {f"{key}": value for key, value in (results[0] if results else {}).items()}))
+        print(json.dumps(summary | (results[0] if results else {})))
     return 0
 
 

@@ -47,6 +47,7 @@ def test_logging_cost(tmp_path):
         looks = timed(lambda _: run.commands(), 5000)
         saves = timed(lambda step: save(run.last, tensors, {"step": step}, kind="test", task_version=1), 30)
         loads = timed(lambda _: load(run.last), 30)
+        assert run.metrics.latest()["m19"].step == 4999 and load(run.last).state == {"step": 29}, "all was written"
     figures = {
         "log_us_per_value_mean": round(statistics.mean(logs) / 20 * 1e6, 1),
         "log_us_per_value_median": round(statistics.median(logs) / 20 * 1e6, 1),

@@ -145,3 +145,5 @@ def test_alternatives(tmp_path):
         "teacher": teachers,
     }
     print(write_row("tempest-alternatives", row).read_text())
+    assert all(found["exams"] for found in rows)
+    assert rows[0]["score_mean_low"] > stronger(teachers), "five minutes as they are take the pupil past its teacher"

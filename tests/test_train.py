@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from protege import ProtegeError
+from protege import ProtegeError, cli
 from protege.checkpoints import CheckpointMismatch, load
 from protege.learn.pqn import PQNConfig, Rollout
 from protege.runs import open_run
@@ -136,6 +136,13 @@ def test_what_is_logged_after_the_checkpoint_is_logged_once(tmp_path):
     with open_run("r", tmp_path) as run:
         steps = run.metrics.series("exam_score", most_points=1000).steps
         assert steps == sorted(steps) and run.info().starts[-1].changed == {"frames": [TINY.frames, 2 * TINY.frames]}
+
+
+@pytest.mark.parametrize("typed, needed", [(["--minutes", "3"], "3.0 minutes"), (["--frames", "64"], "0.0 minutes")])
+def test_a_budget_typed_at_a_resume_takes_the_place_of_the_stored_one(typed, needed, tmp_path, capsys):
+    train(replace(TINY, deterministic=False, minutes=9.0), Notes(), name="r", folder=tmp_path)
+    cli.main(["train", "tempest", "--resume", "--run", "r", "--runs", str(tmp_path), "--dry-run", *typed])
+    assert needed in capsys.readouterr().out
 
 
 def test_another_network_is_refused_and_the_checkpoint_stays(tmp_path):

@@ -126,19 +126,23 @@ METRICS: Final = (
 
 
 class Observer(Protocol):
-    """Who is told how a training goes: the terminal, or a benchmark."""
+    """Who is told how a training goes: the terminal, or a benchmark. A subclass says nothing where it is silent."""
 
     def started(self, report: dict[str, str], done: float) -> None:
         """Everything is set up; `report` says what runs."""
+        return None
 
     def progressed(self, frames: int, done: float, figures: dict[str, float]) -> None:
         """New figures, every two seconds."""
+        return None
 
     def examined(self, exam: dict[str, Any], teacher: float, best: bool) -> None:
         """The pupil was measured, and is or is not the best so far."""
+        return None
 
     def noted(self, text: str) -> None:
         """Something else that a person should read."""
+        return None
 
 
 def train(
