@@ -1,6 +1,7 @@
 """The commands: reads the command line, wires the parts together, and turns errors into one line.
 
-Everything heavy is imported inside the command that needs it, so `protege --help` answers at once.
+Everything heavy is imported inside the command that needs it, so `protege --help` answers at once. Long because every
+command is here with the help text of each of its options, which is what a reader looks for in one place.
 """
 
 import json

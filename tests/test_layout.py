@@ -24,7 +24,7 @@ ORDER = """
     tempest/states.py tempest/sim.py tempest/draw.py tempest/observe.py tempest/teacher.py tempest/env.py tempest/gym.py
     tempest/wire.py tempest/bridge.py tempest/arcade.py tempest/lua/ tempest/network.py tempest/recording.py
     tempest/players.py tempest/live.py
-    tempest/export.py tempest/collect.py tempest/train.py
+    tempest/export.py tempest/collect.py tempest/gauges.py tempest/train.py
     echelon/__init__.py echelon/mechs.py echelon/world.py echelon/sight.py echelon/sim.py echelon/observe.py
     echelon/env.py echelon/teacher.py echelon/network.py echelon/match.py echelon/train.py
     dashboard/__init__.py dashboard/guard.py dashboard/shows.py dashboard/feeds.py dashboard/server.py

@@ -20,10 +20,11 @@ from protege.learn.pqn import PQNConfig, Rollout
 from protege.runs import open_run
 from protege.tempest import ram, sim
 from protege.tempest.collect import Collector, Episode, StartConfig, joint_actions
+from protege.tempest.gauges import METRICS, Accounts, Windows
 from protege.tempest.network import FEATURES, Pupil, ValueNetwork
 from protege.tempest.players import find_player
 from protege.tempest.teacher import ACTIONS
-from protege.tempest.train import METRICS, PRESETS, Accounts, TempestConfig, Windows, estimate, train
+from protege.tempest.train import PRESETS, TempestConfig, estimate, train
 
 ROOT = Path(__file__).parents[1]
 TINY = TempestConfig(
