@@ -108,9 +108,8 @@ ALTERNATIVES = {
     "lambda 0.95": ("--pqn.trace", "0.95"),
     "discount 0.98": ("--pqn.discount", "0.98"),
     "discount 0.995": ("--pqn.discount", "0.995"),
-    "128 x 128": ("--widths", "128", "128"),
-    "512 x 256": ("--widths", "512", "256"),
-    "three layers of 256": ("--widths", "256", "256", "256"),
+    "256 x 256": ("--widths", "256", "256"),
+    "three layers": ("--widths", "512", "256", "256"),
     "256 games": ("--pqn.games", "256"),
 }
 

@@ -48,7 +48,7 @@ class TempestConfig:
     minutes: float = 10.0  # wall-clock budget, start-up and compilation included; 0 for none
     frames: int = 0  # budget in frames instead of minutes; 0 for none
     seed: int = 1  # of the games, the network and the exploration
-    widths: tuple[int, ...] = (256, 256)  # sizes of the network's layers
+    widths: tuple[int, ...] = (512, 256)  # sizes of the network's layers
     visible_only: bool = False  # hide the 16 counters that a person at the machine cannot see
     shaping: float = 0.0  # share of the lane-safety reward that is learned from, beside the points
     pqn: PQNConfig = PQNConfig()
