@@ -149,15 +149,16 @@ def _numba() -> Row:
     if version is None:
         return Row("numba", "missing", "not installed", "pip install protege", required=True)
     try:
-        from protege.kernels import CACHE
+        from protege.kernels import kernel_cache
     except (ImportError, OSError) as error:
         advice = "reinstall numba and llvmlite"
         return Row("numba", "missing", f"{version}, does not start: {_first_line(error)}", advice, required=True)
-    where = _short(CACHE.parent)
-    if not os.access(_nearest_folder(CACHE), os.W_OK):
+    folder = kernel_cache("tempest")
+    where = _short(folder.parent)
+    if not os.access(_nearest_folder(folder), os.W_OK):
         advice = "set PROTEGE_CACHE to a folder you can write to"
         return Row("numba", "missing", f"{version}, cannot write {where}", advice, required=True)
-    if CACHE.exists():
+    if folder.exists():
         return Row("numba", "ok", f"{version}, compiled code in {where}", required=True)
     return Row("numba", "ok", f"{version}, nothing compiled yet", f"the first start fills {where}", required=True)
 

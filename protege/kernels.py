@@ -1,9 +1,11 @@
-"""Compiled kernels: one decorator, one cache folder, one message.
+"""Compiled kernels: one decorator, one cache folder for each part of the package, one message.
 
-Numba's own cache looks only at the file that holds a kernel, not at the kernels it calls. The folder's name therefore
-carries a fingerprint of every source file of the package that compiles anything: change one, and all compile afresh.
+Numba's own cache looks only at the file that holds a kernel, not at the kernels it calls. A cache folder's name
+therefore carries a fingerprint of every source file beside the kernel's that compiles anything: change one, and all in
+that part of the package compile afresh. Kernels in one part call none of another.
 """
 
+import functools
 import hashlib
 import os
 import sys
@@ -26,34 +28,30 @@ def cache_root() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "protege"
 
 
-def _fingerprint() -> str:
+@functools.cache
+def kernel_cache(part: str) -> Path:
+    """Where the machine code of a part of the package, such as "tempest", is kept; "" is whatever uses all parts."""
     package = Path(__file__).parent
-    digest = hashlib.sha256(f"{numba.__version__} {sys.version_info[:2]}".encode())
-    for path in sorted(package.rglob("*.py")):
+    digest = hashlib.sha256(f"{numba.__version__} {sys.version_info[:2]}".encode() + Path(__file__).read_bytes())
+    for path in sorted((package / part).rglob("*.py")):
         source = path.read_bytes()
         if b"@kernel" in source:
             digest.update(path.relative_to(package).as_posix().encode())
             digest.update(source)
-    return digest.hexdigest()[:16]
-
-
-def _use_cache() -> Path:
-    folder = cache_root() / "kernels" / _fingerprint()
-    config.CACHE_DIR = str(folder)
-    return folder
-
-
-CACHE = _use_cache()
+    return cache_root() / "kernels" / f"{part or 'all'}-{digest.hexdigest()[:16]}"
 
 
 def kernel(function: Function) -> Function:
     """Compile `function` on first use, keep the machine code, release the interpreter lock while it runs."""
+    part = function.__module__.rpartition(".")[0].partition(".")[2]  # "tempest" of protege.tempest.sim
+    config.CACHE_DIR = str(kernel_cache(part))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", numba.NumbaWarning)
         return numba.njit(cache=True, nogil=True, error_model="numpy", boundscheck=False, _nrt=False)(function)  # type: ignore[no-any-return]
 
 
-def announce_compilation(games: str) -> None:
+def announce_compilation(what: str, part: str) -> None:
     """Say once, on a machine that has no compiled code yet, why the first start takes longer."""
-    if not CACHE.exists():
-        print(f"Compiling {games} for this machine, once: about a minute. Later starts use {CACHE}.", file=sys.stderr)
+    folder = kernel_cache(part)
+    if not folder.exists():
+        print(f"Compiling {what} for this machine, once: about a minute. Later starts use {folder}.", file=sys.stderr)

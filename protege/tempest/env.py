@@ -269,7 +269,7 @@ class Games:
             )
         if rules is not None and rules not in RULE_SETS:
             raise ProtegeError(f"the teacher's rules are one of {', '.join(RULE_SETS)}; got {rules!r}")
-        announce_compilation("the game")
+        announce_compilation("the game", "tempest")
         self.rows = np.array(rows, order="C")
         self.frames = _empty_frames(len(rows))
         self._rules = -1 if rules is None else RULE_SETS[rules]

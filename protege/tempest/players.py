@@ -151,7 +151,7 @@ def play(
     Joint actions go into `moves` (games, max_frames), if given, for recordings.
     """
     if isinstance(player, Scripted):
-        announce_compilation("the game")
+        announce_compilation("the game", "tempest")
         ended = rows.copy()
         player.play_out(ended, max_frames, threads)
         return ended
