@@ -33,7 +33,7 @@ def train_run(folder: Path, name: str, *flags: str) -> dict[str, float]:
         used = max(used, sum(sum(one.cpu_times()[:2]) for one in with_children))
         time.sleep(1)
     assert process.returncode == 0
-    return {"seconds": round(time.perf_counter() - began, 1), "cpu_seconds": round(used, 1)}
+    return {"training_seconds": round(time.perf_counter() - began, 1), "training_cpu_seconds": round(used, 1)}
 
 
 def measured(name: str, player: str, folder: Path | None, games: int, level: int = 1) -> dict[str, Any]:
