@@ -121,6 +121,8 @@ class Run:
         self.checkpoints = path / "checkpoints"
         self.last = self.checkpoints / "last.safetensors"
         self.best = self.checkpoints / "best.safetensors"
+        self.replay = self.checkpoints / "replay"
+        self.diagnosis = path / "diagnosis.json"
         self.recordings = path / "recordings"
         self.tensorboard = path / "tensorboard"
         self.wandb = path / "wandb"  # the library's own name for it
@@ -128,6 +130,7 @@ class Run:
         self._info_file = path / "run.json"
         self._metrics_file = path / "metrics.sqlite"
         self._commands_file = path / "commands.jsonl"
+        self._switches_file = path / "switches.json"
         self._lock_file = path / "lock"
         self.metrics = MetricLog(self._metrics_file)
 
@@ -183,6 +186,17 @@ class Run:
             best_score=extremes[1] if extremes else None,
             disk_bytes=disk_use(self.path),
         )
+
+    def switches(self) -> dict[str, Any]:
+        """What can be changed in the training and how that stands, by command; empty if no training has said so."""
+        try:
+            return dict(json.loads(self._switches_file.read_bytes()))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, TypeError) as error:
+            raise RunError(
+                f"run {self.name} cannot be shown, its {self._switches_file.name} is damaged: {error}"
+            ) from error
 
     def step_checkpoint(self, step: int) -> Path:
         """Where the checkpoint of one step is kept, beside `last` and `best`."""
@@ -251,6 +265,12 @@ class Training(Run):
             finally:
                 self._lock.release()
 
+    def diagnose(self, report: dict[str, Any]) -> Path:
+        """Keep what was found when learning could not go on; returns the file."""
+        with replacing(self.diagnosis) as draft:
+            draft.write_text(json.dumps(report, indent=2))
+        return self.diagnosis
+
     def stop(self) -> None:
         """Say that the run ends before its budget is used up; closing records it."""
         self._ending = "stopped"
@@ -265,6 +285,11 @@ class Training(Run):
     def event(self, kind: str, text: str) -> None:
         """Note something that happened once."""
         self._writer.event(kind, text)
+
+    def show_switches(self, switches: Mapping[str, Any]) -> None:
+        """Let others see how the switches stand; log an event, too, because readers look when there is one."""
+        with replacing(self._switches_file) as draft:
+            draft.write_text(json.dumps(switches, allow_nan=False), encoding="utf-8")
 
     def rewind(self, step: int) -> int:
         """Drop values logged after the step that training goes on from, so that no step has two; returns how many."""

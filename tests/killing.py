@@ -106,6 +106,10 @@ def kill_loggers(folder: Path, kills: int, seed: int) -> Killed:
             if not (folder / "run" / "run.json").exists():
                 continue
             with open_run("run", folder) as run:
+                # A child that the writer was about to start holds the lock a moment longer.
+                deadline = time.monotonic() + 5
+                while run.status() == "running" and time.monotonic() < deadline:
+                    time.sleep(0.01)
                 assert run.status() == "crashed"
                 latest = run.metrics.latest()
                 steps = {point.step for point in latest.values()}

@@ -221,6 +221,9 @@ def test_without_the_token_nothing_is_sent(tmp_path, token):
     [
         ({"command": "format"}, "there is no command 'format': the commands are"),
         ({"command": "save", "arguments": {"value": 1}}, "command save takes no arguments"),
+        ({"command": "epsilon", "arguments": {"value": 1.5}}, 'command epsilon takes {"value": 0 to 1}'),
+        ({"command": "learning_rate", "arguments": {"value": 1}}, 'takes {"value": 1e-06 to 0.01}'),
+        ({"command": "greedy", "arguments": {"on": "yes"}}, 'takes {"on": true or false}'),
         ({"command": "save", "more": 1}, "expected"),
         ({}, "expected"),
         ([], "expected"),
@@ -233,16 +236,29 @@ def test_commands_that_make_no_sense_are_refused(tmp_path, body, reason):
         assert run.commands() == []
 
 
-def test_arguments_are_held_to_what_a_control_takes(monkeypatch):
-    number, toggle = server.Control("rate", "", "", "number"), server.Control("teacher", "", "", "toggle")
-    server._check_arguments(number, {"value": 0.5})
-    server._check_arguments(toggle, {"on": True})
-    for control, wrong in (
-        (number, {}), (number, {"value": "1"}), (number, {"value": float("inf")}), (number, {"value": 1, "x": 2}),
-        (toggle, {"on": 1}), (toggle, {"value": True}),
-    ):  # fmt: skip
-        with pytest.raises(ServerError, match=f"command {control.name} takes"):
-            server._check_arguments(control, wrong)
+def test_arguments_go_with_the_command(tmp_path):
+    with make_run(tmp_path, "one") as run, served(tmp_path) as page:
+        for order in (
+            ("epsilon", {"value": 0.05}),
+            ("epsilon", {"step": -1}),
+            ("greedy", {"on": True}),
+            ("greedy", {}),
+        ):
+            post(page, {"command": order[0], "arguments": order[1]}, **trusted(page)).raise_for_status()
+            assert [(command.name, command.arguments) for command in run.commands()] == [order]
+
+
+def test_how_the_switches_stand_comes_with_the_news_and_with_the_run(tmp_path):
+    with make_run(tmp_path, "one") as run, served(tmp_path) as page:
+        assert get(page, "api/runs/one").json()["switches"] == {}
+        feeds = Feeds(tmp_path)
+        first = feeds.news("one", Place()) or {}
+        run.show_switches({"greedy": {"on": True}})
+        run.event("command", "greedy: greedy on")
+        place = Place(first["row"], first["event"], first["status"])
+        news = feeds.news("one", place)
+        assert news and news["switches"] == {"greedy": {"on": True}}
+        assert get(page, "api/runs/one").json()["switches"] == {"greedy": {"on": True}}
 
 
 def test_a_run_that_is_not_being_trained_takes_no_command(tmp_path):

@@ -1,14 +1,11 @@
 """The page as a person meets it, in a real browser: charts, zoom, live play, playing, steering, a lost connection."""
 
 import re
-import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from queue import Queue
 from typing import Any
 
 import pytest
@@ -17,8 +14,10 @@ from protege.dashboard import server
 from protege.doctor import find_program
 from protege.metrics import Metric
 from protege.runs import open_run
+from protege.switches import Scheduled, Switches
 from protege.tempest.live import HumanGame, LiveGames, TempestShows
 from tests.serving import METRICS, log, make_run, served
+from tests.terminals import Terminal
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.needs("chromium", "playwright")]
 
@@ -82,8 +81,9 @@ def visits(browser: Any) -> Iterator[Visits]:
 
 @pytest.fixture
 def one(tmp_path: Path) -> Iterator[Any]:
-    """A run in training with 50 turns of values, and its page."""
+    """A run in training with 50 turns of values and every switch there is, and its page."""
     with make_run(tmp_path, "one") as run, served(tmp_path, {"tempest": TempestShows(tmp_path)}) as page:
+        run.show_switches(Switches(1e-3, dict.fromkeys(("attention", "replay", "flush"), str)).view())
         yield run, page
 
 
@@ -124,33 +124,15 @@ def wait_for_pictures(page: Any, canvas: str, least: int) -> None:
 # --- a real training, from its first frame to the end that the page asks for ---
 
 
-@contextmanager
-def training(folder: Path) -> Iterator[tuple[str, Callable[[], str], Any]]:
-    """`protege train` as a person starts it: its link, what it printed so far, and the process."""
+def training(folder: Path) -> Terminal:
+    """`protege train` as a person starts it, in a terminal."""
     words = ["train", "tempest", "--preset", "smoke", "--minutes", "15", "--compare", "0", "--run", "pupil"]
-    command = [sys.executable, "-m", "protege.cli", *words, "--runs", str(folder)]
-    printed: list[str] = []
-    links: Queue[str] = Queue()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-
-        def listen() -> None:
-            assert process.stdout
-            for line in process.stdout:
-                printed.append(line)
-                if line.startswith("dashboard: "):
-                    links.put(line.split()[1])
-
-        listener = threading.Thread(target=listen)
-        listener.start()
-        try:
-            yield links.get(timeout=60), lambda: "".join(printed), process
-        finally:
-            process.terminate()
-            listener.join()
+    return Terminal(sys.executable, "-m", "protege.cli", *words, "--runs", str(folder))
 
 
 def test_a_training_is_watched_and_steered_to_its_end(tmp_path, visits):
-    with training(tmp_path) as (link, printed, process):
+    with training(tmp_path) as terminal:
+        link = terminal.wait_for(r"dashboard: (\S+)\s", 60)[1]
         page = visits.open(link)
         page.set_default_timeout(1000 * LONG_PATIENCE_S)
         assert "token" not in page.url, "the token is taken out of sight"
@@ -171,13 +153,47 @@ def test_a_training_is_watched_and_steered_to_its_end(tmp_path, visits):
         exams = points(page, "score")
         page.click("button[data-command=evaluate]")
         wait_until(lambda: points(page, "score") > exams)
+        # What is switched in the page shows in the console, and the other way round.
+        steer_from_the_page(page, terminal)
+        steer_from_the_console(page, terminal)
         page.click("button[data-command=stop]")
-        assert process.poll() is None, "stopping takes a second click"
+        assert terminal.process.poll() is None, "stopping takes a second click"
         page.click("button[data-command=stop]")
-        assert process.wait(timeout=60) == 0, printed()
+        assert terminal.process.wait(timeout=60) == 0, terminal.text()
         assert open_run("pupil", tmp_path).status() == "stopped"
         assert visits.hosts == {re.sub(r"^http://([^/]*)/.*", r"\1", link)}, "nothing leaves the host"
         assert not [error for error in visits.errors if "WebSocket" not in error and "ERR_" not in error]
+
+
+def steer_from_the_page(page: Any, terminal: Terminal) -> None:
+    page.fill("input[data-command=epsilon]", "5")
+    page.keyboard.press("Enter")
+    terminal.wait_for("epsilon 5 %, fixed")
+    page.click("[data-step=epsilon-up]")
+    terminal.wait_for("epsilon 6 %, fixed")
+    page.locator(".steer-last", has_text="epsilon 6 %, fixed").wait_for()
+    assert page.input_value("input[data-command=epsilon]") == "6"
+    page.locator('.gauge[data-gauge="exploration"]', has_text="6\u202f%*").wait_for()
+    page.check("input[data-command=teacher_off]")
+    terminal.wait_for("teacher off: teacher 0 %")
+    page.click("[data-step=learning_rate-up]")
+    terminal.wait_for("learning rate 0.002 at its peak, 2 times the setting")
+
+
+def steer_from_the_console(page: Any, terminal: Terminal) -> None:
+    terminal.press("t", "learning off")
+    page.locator("input[data-command=learning]:not(:checked)").wait_for()
+    terminal.press("o", "teacher off ends")
+    page.locator("input[data-command=teacher_off]:not(:checked)").wait_for()
+    terminal.press("P", "epsilon pulse on")
+    page.locator("input[data-command=pulse]:checked").wait_for()
+    assert page.locator(".steer-summary").text_content() == "changed: Learning rate, Learning, Epsilon, Pulse"
+    terminal.press("l", "learning rate 0.001 at its peak")
+    terminal.press("t", "learning on")
+    terminal.press("5", "epsilon back on schedule")
+    terminal.press("P", "epsilon pulse off")
+    wait_until(lambda: page.locator(".steer-summary").text_content() == "")
+    assert page.input_value("input[data-command=epsilon]") == ""
 
 
 def moves(page: Any, canvas: str) -> None:
@@ -370,6 +386,74 @@ def test_with_the_token_a_button_reaches_the_run(one, visits):
     other.locator("button[data-command=save]:disabled").wait_for()  # and no other
 
 
+def test_switches_are_seen_by_everybody_and_changed_by_whoever_has_the_token(one, visits):
+    run, served_page = one
+    viewer, steering = visits.open(served_page.url), visits.open(served_page.link())
+    steering.locator("input[data-command=greedy]:enabled").wait_for()
+    assert viewer.locator(".steer :is(input, button):enabled").count() == 0
+    # Every kind of control sends what the keys send.
+    steering.check("input[data-command=greedy]")
+    steering.click("[data-step=teacher-down]")
+    steering.click("[aria-label='Epsilon back on schedule']")
+    steering.fill("input[data-command=learning_rate]", "0.004")
+    steering.keyboard.press("Enter")
+    steering.click("button[data-command=replay]")
+    sent: list[Any] = []
+
+    def all_came() -> bool:
+        sent.extend(run.commands())
+        return len(sent) == 5
+
+    wait_until(all_came)
+    assert [(command.name, command.arguments) for command in sent] == [
+        ("greedy", {"on": True}), ("teacher", {"step": -1}), ("epsilon", {"schedule": True}),
+        ("learning_rate", {"value": 0.004}), ("replay", {}),
+    ]  # fmt: skip
+    # How they stand is what the run says, once it has said so.
+    switches = Switches(1e-3)
+    for command in sent:
+        answer = switches.obey(command.name, command.arguments, Scheduled(0, 0.02, 0.3))
+        run.show_switches(switches.view())
+        run.event("command", f"{command.name}: {answer}")
+    for page in (viewer, steering):
+        page.locator(".steer-last", has_text="replay means nothing to this learner").wait_for()
+        assert page.is_checked("input[data-command=greedy]") and not page.is_checked("input[data-command=pulse]")
+        assert page.input_value("input[data-command=teacher]") == "25"
+        assert page.input_value("input[data-command=learning_rate]") == "0.004"
+        assert page.locator(".steer-summary").text_content() == "changed: Learning rate, Greedy, Teacher"
+        assert page.locator("button[data-command=replay]").count() == 0, "this learner has no use for it"
+
+
+def test_a_number_out_of_range_is_not_sent_and_one_being_typed_is_left_alone(one, visits):
+    run, served_page = one
+    page = visits.open(served_page.link())
+    page.locator("input[data-command=epsilon]:enabled").wait_for()
+    page.fill("input[data-command=epsilon]", "150")
+    page.keyboard.press("Enter")
+    page.fill("input[data-command=teacher]", "7")
+    log(run, range(50, 52))
+    wait_until(lambda: points(page, "loss") == 52)
+    assert page.input_value("input[data-command=teacher]") == "7" and run.commands() == []
+    page.keyboard.press("Tab")
+    wait_until(lambda: [command.arguments for command in run.commands()] == [{"value": 0.07}])
+
+
+def test_a_switch_that_the_run_does_not_confirm_goes_back(one, visits):
+    run, served_page = one
+    page = visits.open(served_page.link())
+    page.check("input[data-command=pulse]:enabled")
+    assert page.is_checked("input[data-command=pulse]")
+    turns = iter(range(50, 10_000))
+
+    def news() -> bool:
+        turn = next(turns)
+        log(run, range(turn, turn + 1))
+        time.sleep(0.3)
+        return not page.is_checked("input[data-command=pulse]")
+
+    wait_until(news)
+
+
 # --- live play ---
 
 
@@ -519,6 +603,9 @@ def test_nothing_is_wider_than_a_phone(one, visits, width):
         page.wait_for_timeout(800)
         assert not page.evaluate(wide), view
     page.goto(f"{served_page.url}#/run/one")
+    page.locator(".steer summary").tap()
+    page.locator("input[data-command=epsilon]").wait_for()
+    assert not page.evaluate(wide)
     chart(page, "score").tap()
     page.locator("dialog.big canvas").wait_for()
     assert not page.evaluate(wide) and not page.evaluate("document.querySelector('.big').scrollWidth > innerWidth")

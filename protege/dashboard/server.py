@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 import uvicorn
@@ -35,6 +35,7 @@ from protege.dashboard.guard import Guard, is_loopback
 from protege.dashboard.shows import Shows, Theatre
 from protege.metrics import MetricError
 from protege.runs import RunError, list_runs, open_run, runs_folder
+from protege.switches import CONTROLS
 
 PORT: Final = 8765
 PORTS_TRIED: Final = 40
@@ -46,24 +47,6 @@ MESSAGE_BYTES: Final = 16_384  # the longest message a viewer may send
 FILMS: Final = (".gif", ".mp4", ".webm")
 
 mimetypes.add_type("text/javascript", ".js")  # Windows may have been told otherwise by some other program
-
-
-@dataclass(frozen=True)
-class Control:
-    """Something a page may ask a training to do, if it has the token."""
-
-    name: str
-    label: str
-    meaning: str
-    argument: Literal["", "number", "toggle"] = ""
-    confirm: bool = False  # ask before it is sent
-
-
-CONTROLS: Final = (
-    Control("save", "Save", "write a checkpoint now"),
-    Control("evaluate", "Evaluate", "measure the pupil on held-out games as soon as possible"),
-    Control("stop", "Stop", "save and end the training; it can be resumed", confirm=True),
-)
 
 
 class ServerError(ProtegeError):
@@ -112,7 +95,11 @@ class Pages:
 
     def about(self, request: Request) -> Response:
         return JSONResponse(
-            {"version": __version__, "games": list(self.games), "controls": [asdict(control) for control in CONTROLS]}
+            {
+                "version": __version__,
+                "games": list(self.games),
+                "controls": [asdict(control) for control in CONTROLS.values()],
+            }
         )
 
     def token(self, request: Request) -> Response:
@@ -132,6 +119,7 @@ class Pages:
                     "status": run.status(),
                     "metrics": [asdict(metric) for metric in log.declared()],
                     "latest": {name: point._asdict() for name, point in log.latest().items()},
+                    "switches": run.switches(),
                     "not_finite": log.not_finite(),
                     "recordings": [film.name for film in films if not film.name.startswith(".")],
                     "playable": info.game in self.games and bool(run.all_checkpoints()),
@@ -184,11 +172,10 @@ class Pages:
             order = msgspec.json.decode(await request.body(), type=Order)
         except msgspec.MsgspecError as error:
             raise ServerError(f'expected {{"command": NAME, "arguments": {{...}}}}: {error}') from error
-        control = next((control for control in CONTROLS if control.name == order.command), None)
+        control = CONTROLS.get(order.command)
         if control is None:
-            known = ", ".join(control.name for control in CONTROLS)
-            raise ServerError(f"there is no command {order.command!r}: the commands are {known}")
-        _check_arguments(control, order.arguments)
+            raise ServerError(f"there is no command {order.command!r}: the commands are {', '.join(CONTROLS)}")
+        control.check(order.arguments)
 
         def send() -> None:
             with open_run(request.path_params["name"], self.folder) as run:
@@ -277,18 +264,6 @@ def _number(asked: Mapping[str, str], name: str, default: Any) -> Any:
     if not abs(number) < 1e16:
         raise ServerError(f"{name} must be a number; got {asked[name][:40]!r}")
     return number
-
-
-def _check_arguments(control: Control, arguments: Mapping[str, Any]) -> None:
-    match control.argument, dict(arguments):
-        case ("", given) if not given:
-            return
-        case ("number", {"value": int() | float() as value, **rest}) if not rest and math.isfinite(value):
-            return
-        case ("toggle", {"on": bool(), **rest}) if not rest:
-            return
-    wanted = {"": "no arguments", "number": '{"value": NUMBER}', "toggle": '{"on": true or false}'}[control.argument]
-    raise ServerError(f"command {control.name} takes {wanted}; got {json.dumps(arguments)[:80]}")
 
 
 def _as_answer(request: Request, error: Exception) -> Response:

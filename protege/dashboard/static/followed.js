@@ -12,12 +12,13 @@ export class FollowedRun {
     this.events = [];
     this.place = { row: 0, event: 0 };
     this.status = "";
+    this.switches = {};
     this.step = 0;
   }
 
   async load() {
-    const { info, status, metrics, latest, recordings, playable } = await ask(address("runs", this.name));
-    Object.assign(this, { info, status, metrics, latest, recordings, playable });
+    const { info, status, metrics, latest, switches, recordings, playable } = await ask(address("runs", this.name));
+    Object.assign(this, { info, status, metrics, latest, switches, recordings, playable });
     this.families = new Map();
     for (const metric of metrics) {
       if (!this.families.has(metric.family)) this.families.set(metric.family, []);
@@ -30,6 +31,7 @@ export class FollowedRun {
     this.place = { row: news.row, event: news.event };
     this.status = news.status;
     this.step = news.step;
+    this.switches = news.switches;
     for (const [name, points] of Object.entries(news.points)) {
       if (!this.histories.has(name)) this.histories.set(name, new History());
       this.histories.get(name).add(points);
@@ -48,6 +50,18 @@ export class FollowedRun {
 
   last(name) {
     return this.histories.get(name)?.last ?? null;
+  }
+
+  /** Whether a person has switched this control to something else than the settings say. */
+  isChanged(name) {
+    const { on, value = null } = this.switches[name] ?? {};
+    if (on === undefined) return value !== null;
+    return name === "learning" ? !on : on;
+  }
+
+  /** Whether what this control rules differs from its schedule, by whatever switch. */
+  isOverridden(name) {
+    return Boolean(this.switches[name]?.overridden);
   }
 
   /** When the newest value came, by the server's clock. */
@@ -82,7 +96,7 @@ export class FollowedRun {
     if (frames) shares.push(this.step / frames);
     if (minutes && !this.info.config.deterministic) shares.push(this.trained / (60 * minutes));
     if (!shares.length) return null;
-    const share = Math.min(1, Math.max(...shares));
+    const share = this.last("progress") ?? Math.min(1, Math.max(...shares));
     return { share, left: share > 0.005 ? (this.trained * (1 - share)) / share : null };
   }
 }

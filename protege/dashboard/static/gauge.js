@@ -14,8 +14,9 @@ function arc(radius, share) {
 }
 
 export class Gauge {
-  constructor({ label, most }, metric) {
+  constructor({ label, most, control }, metric) {
     this.metric = metric;
+    this.control = control;
     this.most = most;
     this.value = svg("text", { class: "gauge-value", y: 4 });
     this.end = svg("text", { class: "gauge-end", x: 33, y: 33 });
@@ -35,10 +36,13 @@ export class Gauge {
     );
   }
 
-  show(history) {
+  /** Show the newest value, with a * where a person has overridden the schedule. */
+  show(history, overridden) {
     const last = history?.last ?? null;
     const most = this.most ?? niceAbove(history?.most() ?? 1);
-    this.value.textContent = this.metric.unit === "share" ? withUnit(last, "share") : short(last);
+    const text = this.metric.unit === "share" ? withUnit(last, "share") : short(last);
+    this.value.textContent = overridden ? `${text}*` : text;
+    this.value.classList.toggle("long", this.value.textContent.length > 6);
     this.end.textContent = this.metric.unit === "share" ? "" : short(most);
     this.hand.setAttribute("d", arc(38, last === null ? 0 : last / most));
     this.element.firstChild.setAttribute("aria-label", `${this.metric.meaning}: ${this.value.textContent}`);

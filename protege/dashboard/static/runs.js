@@ -2,17 +2,18 @@
 
 import { BigChart } from "./bigchart.js";
 import { SmallChart } from "./charts.js";
+import { Controls } from "./controls.js";
 import { FollowedRun } from "./followed.js";
 import { Gauge } from "./gauge.js";
 import { Preview } from "./live.js";
-import { address, ago, ask, duration, el, short, toast, trust, whole, withUnit } from "./page.js";
+import { address, ago, ask, duration, el, short, toast, whole, withUnit } from "./page.js";
 
 // Which metric feeds which gauge or card; the first that a run has declared is taken, and without any there is none.
 const GAUGES = [
   { label: "loss", metrics: ["loss"] },
   { label: "reward", metrics: ["reward_100k", "reward_1m"] },
-  { label: "exploration", metrics: ["epsilon"], most: 1 },
-  { label: "teacher", metrics: ["teacher_share", "distillation"], most: 1 },
+  { label: "exploration", metrics: ["epsilon"], most: 1, control: "epsilon" },
+  { label: "teacher", metrics: ["teacher_share", "distillation"], most: 1, control: "teacher" },
 ];
 const CARDS = [
   { label: "frames/s", metrics: ["frames_per_s"], bare: true },
@@ -21,7 +22,7 @@ const CARDS = [
   { label: "clients", metrics: ["clients"] },
   { label: "replay", metrics: ["replay_size"] },
   { label: "dropped", metrics: ["dropped"] },
-  { label: "learning rate", metrics: ["learning_rate"] },
+  { label: "learning rate", metrics: ["learning_rate"], control: "learning_rate" },
   { label: "level", metrics: ["exam_level", "training_level"] },
   { label: "points/life", metrics: ["exam_points_per_life"], bare: true },
   { label: "agreement", metrics: ["agreement"] },
@@ -48,7 +49,7 @@ export class RunsView {
       ),
       this.main,
     );
-    this.onTrust = () => this.showControls();
+    this.onTrust = () => this.draw();
     this.onTheme = () => this.draw();
     document.addEventListener("trust", this.onTrust);
     document.addEventListener("theme", this.onTheme);
@@ -165,7 +166,7 @@ export class RunsView {
     this.cards = el("div", { class: "cards" });
     this.addCards(run, has);
     this.title = el("div", { class: "run-title" });
-    this.controls = el("div", { class: "controls" });
+    this.controls = new Controls(run, this.about.controls);
     this.progress = el("div", { class: "progress" });
     this.exam = el("div", { class: "exam" });
     this.preview?.close();
@@ -181,10 +182,11 @@ export class RunsView {
       el(
         "section",
         { class: "hero" },
-        el("div", { class: "hero-text" }, this.title, this.exam, this.progress, this.controls),
+        el("div", { class: "hero-text" }, this.title, this.exam, this.progress, this.controls.actions),
         this.preview?.element ?? null,
         this.gauges,
       ),
+      this.controls.element,
       this.cards,
       this.grid,
       el(
@@ -195,7 +197,6 @@ export class RunsView {
         this.recordings(run),
       ),
     );
-    this.showControls();
     this.draw();
   }
 
@@ -210,7 +211,7 @@ export class RunsView {
       const metric = run.metric(card.metrics);
       const unit = card.bare ? "" : metric.unit;
       add(card.label, metric.meaning, (value) => {
-        value.value = withUnit(run.last(metric.name), unit);
+        value.value = withUnit(run.last(metric.name), unit) + (run.isOverridden(card.control) ? "*" : "");
       });
     }
     if (VALUE_RANGE.every((name) => run.metric([name]))) {
@@ -289,61 +290,6 @@ export class RunsView {
     );
   }
 
-  showControls() {
-    if (!this.primary || !this.controls) return;
-    const run = this.primary;
-    const csv = el(
-      "a",
-      { class: "button", href: address("runs", run.name, "metrics.csv"), download: `${run.name}.csv` },
-      "CSV",
-    );
-    if (run.status !== "running") return this.controls.replaceChildren(csv);
-    const buttons = this.about.controls.map((control) => {
-      let sure = !control.confirm;
-      return el(
-        "button",
-        {
-          type: "button",
-          disabled: !trust.ok,
-          "data-command": control.name,
-          title: trust.ok
-            ? control.meaning
-            : "needs the token: open the page by the link printed when the server started",
-          onclick: async (event) => {
-            const button = event.currentTarget;
-            if (!sure) {
-              sure = true;
-              button.textContent = `Really ${control.label.toLowerCase()}?`;
-              setTimeout(() => {
-                sure = false;
-                button.textContent = control.label;
-              }, 4000);
-              return;
-            }
-            await this.send(control);
-          },
-        },
-        control.label,
-      );
-    });
-    const hint = trust.ok ? null : el("small", {}, "view only");
-    this.controls.replaceChildren(...buttons, csv, ...(hint ? [hint] : []));
-  }
-
-  async send(control) {
-    try {
-      await ask(address("runs", this.primary.name, "commands"), {
-        method: "POST",
-        headers: { ...trust.headers(), "content-type": "application/json" },
-        body: JSON.stringify({ command: control.name }),
-      });
-      toast(`${control.label}: sent to ${this.primary.name}`);
-    } catch (error) {
-      toast(`${control.label}: ${error.message}`, "bad");
-      trust.check();
-    }
-  }
-
   // --- what changes --------------------------------------------------------------------------------------------------
 
   /** News of a followed run. */
@@ -353,10 +299,7 @@ export class RunsView {
     if (news.error) return toast(news.error, "bad");
     const before = run.status;
     run.hear(news);
-    if (before !== run.status && run === this.primary) {
-      this.showControls();
-      this.listRuns();
-    }
+    if (before !== run.status && run === this.primary) this.listRuns();
     this.drawSoon();
   }
 
@@ -373,8 +316,11 @@ export class RunsView {
     if (!run?.families || !this.title) return;
     for (const chart of this.charts.values()) chart.show(this.followed);
     this.grid.classList.toggle("comparing", this.followed.length > 1);
-    for (const gauge of this.built.gauges) gauge.show(run.histories.get(gauge.metric.name));
+    for (const gauge of this.built.gauges) {
+      gauge.show(run.histories.get(gauge.metric.name), run.isOverridden(gauge.control));
+    }
     for (const fill of this.built.cards) fill();
+    this.controls.show();
     this.title.replaceChildren(
       el("h1", {}, run.name),
       el(
@@ -402,10 +348,10 @@ export class RunsView {
         .map((event) =>
           el(
             "li",
-            {},
+            { "data-kind": event.kind },
             el("time", {}, new Date(1000 * event.time).toLocaleTimeString()),
             el("b", {}, event.kind),
-            event.text,
+            el("span", {}, event.text),
           ),
         ),
     );

@@ -1,0 +1,294 @@
+"""What a person may change in a training while it runs: the controls there are, and how each of them stands.
+
+Console keys and page send the same commands, those of `CONTROLS`, through the run's inbox. The training hands them to
+its `Switches`, which answer with a line to read, and asks these what has become of its schedules. No switch overwrites
+what another one remembers. Knows no game, no learner and no file.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
+
+from protege import ProtegeError
+
+PULSE_FRAMES: Final = 500_000  # from one valley of the epsilon pulse to the next
+PULSE_TOP: Final = 0.25
+LOWEST_PEAK, HIGHEST_PEAK = 1e-6, 1e-2  # of the learning rate
+
+
+class ControlError(ProtegeError):
+    """A command with arguments that its control does not take."""
+
+
+@dataclass(frozen=True)
+class Control:
+    """Something a training can be asked to do."""
+
+    name: str  # the command
+    group: str  # controls of a group belong together on the page
+    label: str
+    meaning: str
+    argument: Literal["", "toggle", "number"] = ""
+    low: float = 0.0  # of a number
+    high: float = 1.0
+    unit: Literal["", "share"] = ""
+    confirm: bool = False  # a page asks before it is sent
+
+    def check(self, arguments: Mapping[str, Any]) -> None:
+        """Raise unless the arguments are some that this control takes."""
+        match self.argument, dict(arguments):
+            case _, given if not given and self.argument != "number":  # a toggle without arguments goes the other way
+                return
+            case "toggle", {"on": bool(), **rest} if not rest:
+                return
+            case "number", {"step": -1 | 1 as step, **rest} if not rest and type(step) is int:
+                return
+            case "number", {"schedule": True, **rest} if not rest:
+                return
+            case "number", {"value": int() | float() as value, **rest} if not rest and not isinstance(value, bool):
+                if self.low <= value <= self.high:  # false for what is not a number, too
+                    return
+        wanted = {
+            "": "no arguments",
+            "toggle": '{"on": true or false}, or nothing to change it',
+            "number": f'{{"value": {self.low:g} to {self.high:g}}}, {{"step": -1 or 1}} or {{"schedule": true}}',
+        }[self.argument]
+        raise ControlError(f"command {self.name} takes {wanted}; got {json.dumps(dict(arguments))[:80]}")
+
+
+_CONTROLS: Final = (
+    Control("save", "run", "Save", "write a checkpoint now"),
+    Control("evaluate", "run", "Evaluate", "measure the pupil on held-out games as soon as possible"),
+    Control("stop", "run", "Stop", "save and end the training; it can be resumed", confirm=True),
+    Control(
+        "learning_rate", "learning", "Learning rate", "its peak; the whole schedule is scaled to it",
+        "number", LOWEST_PEAK, HIGHEST_PEAK,
+    ),
+    Control("learning", "learning", "Learning", "off: it plays on, but makes no updates", "toggle"),
+    Control("epsilon", "exploration", "Epsilon", "share of random moves", "number", unit="share"),
+    Control("greedy", "exploration", "Greedy", "no random moves at all as long as it is on", "toggle"),
+    Control(
+        "pulse", "exploration", "Pulse",
+        f"epsilon rises to {PULSE_TOP:.0%} and falls back, every {PULSE_FRAMES:,} frames", "toggle",
+    ),
+    Control("teacher", "teacher", "Teacher", "share of its moves, or weight of its advice", "number", unit="share"),
+    Control("teacher_off", "teacher", "Teacher off", "no teacher as long as it is on", "toggle"),
+    Control("teacher_only", "teacher", "Teacher only", "nothing but the teacher (100 %) as long as it is on", "toggle"),
+    Control("attention", "learner", "Attention", "what the network looks at, as a table"),
+    Control("replay", "learner", "Replay", "what the experience memory holds, as a table"),
+    Control("flush", "learner", "Flush replay", "empty the experience memory", confirm=True),
+)  # fmt: skip
+CONTROLS: Final = {control.name: control for control in _CONTROLS}
+
+
+@dataclass(frozen=True)
+class Report:
+    """A learner's answer that is a table."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def text(self) -> str:
+        """The table in plain characters; columns of numbers, except the first, stand to the right."""
+        padded = []
+        for number, column in enumerate(zip(self.columns, *self.rows)):
+            width = max(map(len, column))
+            right = number > 0 and all(word[:1] in "+-0123456789" for word in column[1:])
+            padded.append([word.rjust(width) if right else word.ljust(width) for word in column])
+        return "\n".join([self.title, *("  ".join(line).rstrip() for line in zip(*padded))])
+
+
+class Scheduled(NamedTuple):
+    """What the settings alone would give now."""
+
+    frames: int
+    epsilon: float  # share of random moves
+    teacher: float  # share of its moves, or weight of its advice
+
+
+class Switches:
+    """How the controls of one training stand. One thread obeys commands, others may ask meanwhile."""
+
+    def __init__(self, peak_rate: float, reports: Mapping[str, Callable[[], Report | str]] | None = None) -> None:
+        """`peak_rate` is that of the settings; `reports` answer the learner's own commands, as far as it has any."""
+        self.peak_rate = peak_rate
+        self.reports = dict(reports or {})
+        self.learning = True
+        self.greedy = False
+        self.fixed_epsilon: float | None = None
+        self.pulse_since: int | None = None  # the frame it was switched on at
+        self.fixed_teacher: float | None = None
+        self.teacher_mode: Literal["", "off", "only"] = ""
+        self.rate_factor = 1.0  # times the whole schedule, so that its end can never lie above its beginning
+
+    # --- what has become of the schedules ---
+
+    def epsilon(self, scheduled: Scheduled) -> float:
+        """Share of random moves."""
+        if self.greedy:
+            return 0.0
+        base = scheduled.epsilon if self.fixed_epsilon is None else self.fixed_epsilon
+        if self.pulse_since is None or base >= PULSE_TOP:
+            return base
+        turn = (scheduled.frames - self.pulse_since) % PULSE_FRAMES / PULSE_FRAMES
+        return base + (PULSE_TOP - base) * (1 - abs(2 * turn - 1))
+
+    def teacher(self, scheduled: Scheduled) -> float:
+        """Share of the teacher's moves, or weight of its advice."""
+        if self.teacher_mode:
+            return 0.0 if self.teacher_mode == "off" else 1.0
+        return scheduled.teacher if self.fixed_teacher is None else self.fixed_teacher
+
+    # --- commands ---
+
+    def obey(self, name: str, arguments: Mapping[str, Any], scheduled: Scheduled) -> Report | str:
+        """Do what a command asks for; the answer is for whoever asked."""
+        control = CONTROLS.get(name)
+        if control is None or name not in self.view():
+            return f"{name} means nothing to this learner"
+        try:
+            control.check(arguments)
+        except ControlError as problem:
+            return f"not done: {problem}"
+        if control.argument == "":
+            return self.reports[name]()
+        if control.argument == "toggle":
+            on = arguments.get("on", not self.view()[name]["on"])
+            return self._toggle(name, on, scheduled)
+        if name == "learning_rate":
+            return self._set_rate(arguments)
+        return self._set_epsilon(arguments, scheduled) if name == "epsilon" else self._set_teacher(arguments, scheduled)
+
+    def _toggle(self, name: str, on: bool, scheduled: Scheduled) -> str:
+        match name:
+            case "learning":
+                self.learning = on
+                return "learning on" if on else "learning off: it plays on, without updates"
+            case "greedy":
+                self.greedy = on
+                return f"greedy {'on' if on else 'off'}: epsilon {percent(self.epsilon(scheduled))}"
+            case "pulse":
+                if not on:
+                    self.pulse_since = None
+                    return f"epsilon pulse off: epsilon {percent(self.epsilon(scheduled))}"
+                self.pulse_since = scheduled.frames if self.pulse_since is None else self.pulse_since
+                return f"epsilon pulse on: up to {percent(PULSE_TOP)} and back every {PULSE_FRAMES:,} frames"
+            case "teacher_off" | "teacher_only":
+                mode: Literal["off", "only"] = "off" if name == "teacher_off" else "only"
+                if on:
+                    self.teacher_mode = mode
+                elif self.teacher_mode == mode:
+                    self.teacher_mode = ""
+                return f"teacher {mode}{'' if on else ' ends'}: teacher {percent(self.teacher(scheduled))}"
+        raise AssertionError(f"{name} is no toggle")
+
+    def _set_epsilon(self, arguments: Mapping[str, Any], scheduled: Scheduled) -> str:
+        self.fixed_epsilon = _chosen(self.fixed_epsilon, scheduled.epsilon, arguments)
+        hidden = "; greedy is on, so not yet" if self.greedy else ""
+        return f"epsilon {_fixed(self.fixed_epsilon, scheduled.epsilon)}{hidden}"
+
+    def _set_teacher(self, arguments: Mapping[str, Any], scheduled: Scheduled) -> str:
+        self.fixed_teacher = _chosen(self.fixed_teacher, scheduled.teacher, arguments)
+        hidden = f"; teacher {self.teacher_mode} is on, so not yet" if self.teacher_mode else ""
+        return f"teacher {_fixed(self.fixed_teacher, scheduled.teacher)}{hidden}"
+
+    def _set_rate(self, arguments: Mapping[str, Any]) -> str:
+        now = self.peak_rate * self.rate_factor
+        match arguments:
+            case {"schedule": True}:
+                self.rate_factor = 1.0
+                return f"learning rate back on schedule: {self.peak_rate:.3g} at its peak"
+            case {"step": step}:
+                # Settings may lie beyond the limits; a step never moves such a peak the wrong way.
+                peak = min(max(now * 2.0**step, min(LOWEST_PEAK, now)), max(HIGHEST_PEAK, now))
+                if peak == now:
+                    return f"learning rate stays {peak:.3g} at its peak, which is the limit"
+            case _:
+                peak = float(arguments["value"])
+        self.rate_factor = peak / self.peak_rate
+        return f"learning rate {peak:.3g} at its peak, {self.rate_factor:.3g} times the setting"
+
+    # --- how they stand ---
+
+    def view(self) -> dict[str, dict[str, Any]]:
+        """Every command this training has a use for, and how it stands, for whoever shows it."""
+        peak = self.peak_rate * self.rate_factor
+        stand: dict[str, dict[str, Any]] = {
+            "learning": {"on": self.learning},
+            "learning_rate": {
+                "value": peak if self.rate_factor != 1.0 else None,  # none: on schedule
+                "peak": peak,
+                "overridden": self.rate_factor != 1.0,
+            },
+            "epsilon": {
+                "value": self.fixed_epsilon,
+                "overridden": self.fixed_epsilon is not None or self.greedy or self.pulse_since is not None,
+            },
+            "greedy": {"on": self.greedy},
+            "pulse": {"on": self.pulse_since is not None},
+            "teacher": {
+                "value": self.fixed_teacher,
+                "overridden": self.fixed_teacher is not None or self.teacher_mode != "",
+            },
+            "teacher_off": {"on": self.teacher_mode == "off"},
+            "teacher_only": {"on": self.teacher_mode == "only"},
+        }
+        return stand | {name: {} for name in self.reports}
+
+    def changed(self) -> str:
+        """What differs from the settings, in words; empty if nothing does."""
+        said = []
+        if self.fixed_epsilon is not None:
+            said.append(f"epsilon fixed at {percent(self.fixed_epsilon)}")
+        said += ["greedy"] * self.greedy + ["epsilon pulse"] * (self.pulse_since is not None)
+        if self.fixed_teacher is not None:
+            said.append(f"teacher fixed at {percent(self.fixed_teacher)}")
+        said += [f"teacher {self.teacher_mode}"] * bool(self.teacher_mode)
+        if self.rate_factor != 1.0:
+            said.append(f"learning rate times {self.rate_factor:.3g}")
+        return ", ".join(said)
+
+    def state(self) -> dict[str, Any]:
+        """For a checkpoint. Whether it learns is left out: who resumes a training wants it to learn."""
+        return {
+            "greedy": self.greedy,
+            "epsilon": self.fixed_epsilon,
+            "pulse_since": self.pulse_since,
+            "teacher": self.fixed_teacher,
+            "teacher_mode": self.teacher_mode,
+            "rate_factor": self.rate_factor,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """From a checkpoint."""
+        self.greedy, self.fixed_epsilon, self.pulse_since = state["greedy"], state["epsilon"], state["pulse_since"]
+        self.fixed_teacher, self.teacher_mode = state["teacher"], state["teacher_mode"]
+        self.rate_factor = state["rate_factor"]
+
+
+def stepped(share: float, direction: int) -> float:
+    """A share one step up or down: a point where it is small (down from 10 % or less, up from less), else five."""
+    points = round(100 * share, 4)
+    small = points <= 10 if direction < 0 else points < 10
+    return min(100.0, max(0.0, points + direction * (1 if small else 5))) / 100
+
+
+def percent(share: float) -> str:
+    """A share as a person reads it."""
+    return f"{100 * share:.3g} %"
+
+
+def _chosen(fixed: float | None, scheduled: float, arguments: Mapping[str, Any]) -> float | None:
+    """The new fixed value, or None for the schedule's."""
+    match arguments:
+        case {"schedule": True}:
+            return None
+        case {"step": step}:
+            return stepped(scheduled if fixed is None else fixed, step)
+    return float(arguments["value"])
+
+
+def _fixed(fixed: float | None, scheduled: float) -> str:
+    return f"back on schedule: {percent(scheduled)}" if fixed is None else f"{percent(fixed)}, fixed"
