@@ -98,10 +98,10 @@ class PQN(Generic[Network]):
         self.others_cpu_s = 0.0  # processor time of threads other than the caller's
         self._pool = ThreadPoolExecutor(64, thread_name_prefix="learner")  # threads start when first needed
 
-    def set_progress(self, done: float) -> float:
-        """Set the learning rate for the share of the budget that is used up; returns it."""
+    def set_progress(self, done: float, factor: float = 1.0) -> float:
+        """Set the learning rate for the share of the budget that is used up, times a factor; returns it."""
         c = self.config
-        rate = c.learning_rate + (c.final_learning_rate - c.learning_rate) * min(1.0, max(0.0, done))
+        rate = factor * (c.learning_rate + (c.final_learning_rate - c.learning_rate) * min(1.0, max(0.0, done)))
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         return rate

@@ -99,7 +99,7 @@ def find_player(name: str, runs: Path | None = None) -> Player:
         return _import_player(name)
     path = checkpoint_of(name, runs)
     if path is not None:
-        from protege.tempest.network import load_pupil  # torch takes a second to import, and scripts need none
+        from protege.tempest.attention import load_pupil  # torch takes a second to import, and scripts need none
 
         return load_pupil(path)
     known = [*BUILT_IN, *CHAMPIONS]
