@@ -10,8 +10,8 @@ from typing import Any
 import psutil
 import pytest
 
+from protege.tempest.config import TempestConfig
 from protege.tempest.players import CHAMPIONS, find_player, measure
-from protege.tempest.train import TempestConfig
 from tests.results_row import ROOT, machine, write_row
 
 pytestmark = pytest.mark.prove

@@ -16,15 +16,14 @@ import torch
 
 from protege import ProtegeError, cli
 from protege.checkpoints import CheckpointMismatch, load
-from protege.learn.pqn import PQNConfig, Rollout
+from protege.learn.pqn import PQNConfig
 from protege.runs import open_run
-from protege.tempest import ram, sim
-from protege.tempest.collect import Collector, Episode, StartConfig, joint_actions
+from protege.tempest.collect import Episode
+from protege.tempest.config import PRESETS, TempestConfig
 from protege.tempest.gauges import METRICS, Accounts, Windows
-from protege.tempest.network import FEATURES, Pupil, ValueNetwork
+from protege.tempest.network import Pupil
 from protege.tempest.players import find_player
-from protege.tempest.teacher import ACTIONS
-from protege.tempest.train import PRESETS, TempestConfig, estimate, train
+from protege.tempest.train import estimate, train
 
 ROOT = Path(__file__).parents[1]
 TINY = TempestConfig(
@@ -55,8 +54,14 @@ class Notes:
     def examined(self, exam, teacher, best):
         self.exams.append(exam)
 
+    def switched(self, switches):
+        self.switches = switches
+
     def noted(self, text):
         self.notes.append(text)
+
+    def reported(self, report):
+        self.notes.append(report.text())
 
 
 def last_state(run):
@@ -99,7 +104,7 @@ def test_a_short_run_logs_every_declared_figure_and_leaves_a_player(tmp_path):
     with open_run("short", tmp_path) as found:
         assert found.status() == "finished"
         logged = set(found.metrics.latest())
-    assert logged == {metric.name for metric in METRICS}
+    assert logged == {metric.name for metric in METRICS["pqn"]}
     assert len(notes.exams) >= 2 and notes.reports[0]["run"].endswith("fresh")
     player = find_player("short", tmp_path)
     best = load(run.best)
@@ -178,11 +183,36 @@ def test_the_inbox_stops_saves_and_examines(tmp_path):
     with open_run("r", tmp_path) as run:
         for name in ("evaluate", "save", "dance"):
             run.send(name)
-        wait_for(lambda: len(notes.notes) == 2 and notes.exams)
-        assert run.last.is_file() and "'dance' means nothing" in notes.notes[1]
+        wait_for(lambda: len(notes.notes) == 3 and notes.exams)
+        assert run.last.is_file() and notes.notes[2] == "dance means nothing to this learner"
         run.send("stop")
         trainer.join(timeout=60)
         assert not trainer.is_alive() and run.status() == "stopped"
+
+
+def test_without_learning_games_go_on_and_nothing_is_learned(tmp_path):
+    run = train(TINY, Notes(), name="r", folder=tmp_path, prepare=lambda run: run.send("learning", on=False))
+    state = last_state(run).state
+    assert state["practice"]["updates"] == 8, "of the first rollout alone, 128 samples twice in minibatches of 32"
+    assert state["frames"] == TINY.frames
+
+
+def test_what_was_switched_survives_a_resume_but_learning_is_on_again(tmp_path):
+    def prepare(run):
+        run.send("epsilon", value=0.5)
+        run.send("teacher_off")
+        run.send("learning_rate", step=1)
+        run.send("learning", on=False)
+
+    before, after = Notes(), Notes()
+    train(TINY, before, name="r", folder=tmp_path, prepare=prepare)
+    assert before.notes[:2] == ["epsilon 50 %, fixed", "teacher off: teacher 0 %"]
+    run = train(replace(TINY, frames=2 * TINY.frames), after, name="r", resume=True, folder=tmp_path)
+    assert after.reports[0]["switched"] == "epsilon fixed at 50 %, teacher off, learning rate times 2, as before"
+    assert after.switches == before.switches | {"learning": {"on": True}} == run.switches()
+    assert last_state(run).state["practice"]["updates"] == 8 + 12 * 8
+    rates = [group["lr"] for group in last_state(run).state["practice"]["optimiser"]["param_groups"]]
+    assert rates == [pytest.approx(2 * (1e-3 - (1e-3 - 5e-5) * 23 / 24))], "twice the schedule, 23 of 24 rollouts on"
 
 
 def test_bad_settings_are_refused_before_anything_is_made(tmp_path):
@@ -280,66 +310,6 @@ def test_ctrl_c_saves_and_ends_the_run(tmp_path):
 # --- parts ---------------------------------------------------------------------------------------------------------
 
 
-def collector(**starting):
-    return Collector(TINY.pqn, StartConfig(**starting), seed=3, visible_only=False, shaping=0.0)
-
-
-def test_joint_actions_undo_the_action_table():
-    assert joint_actions(ACTIONS).tolist() == list(range(44))
-
-
-def test_the_warm_up_brings_games_out_of_step_and_ends_none():
-    made = collector()
-    made.warm_up()
-    frames = made.games.frames
-    assert len(set(frames.frame.tolist())) > 12 and not frames.over.any()
-
-
-def test_rewards_are_points_and_a_death_costs_ten(tmp_path):
-    made = collector(situation_share=0.0, restart_share=0.0)
-    torch.manual_seed(1)
-    network, rollout = ValueNetwork((16,)), Rollout.empty(TINY.pqn, FEATURES)
-    deaths = 0
-    for _ in range(120):
-        made.collect(network, 1.0, rollout)
-        deaths += int(rollout.terminated.sum())
-        assert (rollout.rewards[rollout.terminated] == -10.0).all()
-        assert (rollout.rewards[~rollout.terminated] >= 0.0).all() and rollout.rewards.max() <= 10.0
-    assert deaths > 10
-
-
-def test_lost_lives_are_episodes_and_leave_situations_to_start_from():
-    made = collector(situation_share=1.0)
-    network, rollout = ValueNetwork((16,)), Rollout.empty(TINY.pqn, FEATURES)
-    episodes = [episode for _ in range(150) for episode in made.collect(network, 1.0, rollout).episodes]
-    assert len(episodes) > 10 and all(episode.frames > 0 for episode in episodes)
-    assert made.pool and all(ram.in_control(row) for row in made.pool)
-    assert not any(sim.is_over(row) for row in made.games.rows)
-
-
-def test_no_two_games_of_a_run_have_the_same_seed():
-    made = collector()
-    rows = np.concatenate([made.games.rows, made._new_games(50)])
-    assert len({row[ram.GAME_STREAM : ram.GAME_STREAM + 8].tobytes() for row in rows}) == 66
-
-
-def test_the_collector_goes_on_exactly_from_its_state():
-    torch.manual_seed(2)
-    network, rollout = ValueNetwork((16,)), Rollout.empty(TINY.pqn, FEATURES)
-    one = collector()
-    for _ in range(20):
-        state = one.collect(network, 0.5, rollout).after
-    two = Collector(TINY.pqn, StartConfig(), seed=99, visible_only=False, shaping=0.0)
-    two.seed = one.seed
-    two.restore(state)
-    other = Rollout.empty(TINY.pqn, FEATURES)
-    for _ in range(5):
-        one.collect(network, 0.5, rollout)
-        two.collect(network, 0.5, other)
-        for name, array in vars(rollout).items():
-            assert np.array_equal(array, getattr(other, name)), name
-
-
 def test_windows_average_over_the_lives_of_their_span():
     windows = Windows()
     windows.add([Episode(10, 100.0, 1)], 1_000)
@@ -365,5 +335,6 @@ def test_shares_of_the_time_add_up_to_one():
 
 def test_every_figure_is_explained_in_the_docs():
     text = (ROOT / "docs" / "learning.md").read_text()
-    missing = [m.name for m in METRICS if f"| `{m.name}` | {m.unit or 'number'} | {m.meaning} |" not in text]
+    every = [*METRICS["pqn"], *METRICS["rainbow"]]
+    missing = [m.name for m in every if f"| `{m.name}` | {m.unit or 'number'} | {m.meaning} |" not in text]
     assert not missing, f"docs/learning.md lacks {missing}"

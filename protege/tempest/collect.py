@@ -1,28 +1,26 @@
-"""Plays the training games: where they start, how the pupil explores, what comes back as experience.
+"""The games that a pupil practises on: where they start, which lives were lost, and random moves.
 
 Games start at level 1, at higher levels, or shortly before a life was lost earlier, and go on under the pupil; the
-teacher plays the first moves of the first games, so that they do not run in step. In goes a network, out comes a
-`Rollout` with the state of the games after it, so that a training can be resumed from there exactly.
+teacher plays the first moves of the first games, so that they do not run in step.
 """
 
-import time
+import math
 from collections import deque
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from protege.checkpoints import restore_generator
-from protege.learn.pqn import PQNConfig, Rollout
 from protege.tempest import ram, sim
-from protege.tempest.env import OBJECTIVE_SCALE, REWARD_LIMIT, Games, starts
-from protege.tempest.network import FEATURES, ValueNetwork, see
+from protege.tempest.env import OBJECTIVE_SCALE, REWARD_LIMIT, Frames, Games, starts
 from protege.tempest.ram import Row, Rows
 from protege.tempest.teacher import ACTIONS, SPINNER_LEVELS
 
-RECENT: Final = 4  # rollouts back that a saved situation may lie
+Floats = npt.NDArray[np.float32]
+
+RECENT: Final = 4  # snapshots back that a saved situation may lie
 WARM_UP_FRAMES: Final = 400  # at most so many frames of a first game are the teacher's
 
 
@@ -46,32 +44,28 @@ class Episode:
     level: int
 
 
-@dataclass
-class Experience:
-    """A rollout and what goes with it."""
-
-    rollout: Rollout
-    after: dict[str, Any]  # the collector's state when it ended, for a checkpoint
-    episodes: list[Episode]
-    simulating_s: float  # CPU time
-    acting_s: float
-
-
-class Collector:
+class TrainingGames:
     """The training games of one run."""
 
-    def __init__(self, pqn: PQNConfig, starting: StartConfig, *, seed: int, visible_only: bool, shaping: float):
-        self.pqn, self.starting = pqn, starting
-        self.seed, self.visible_only, self.shaping = seed, visible_only, shaping
+    def __init__(self, count: int, starting: StartConfig, *, seed: int, shaping: float):
+        self.starting, self.seed, self.shaping = starting, seed, shaping
         self.random = np.random.default_rng([seed, 1])
         self.started = 0  # games so far: each has a seed of its own
         self.top_level = starting.top_level
         self.pool: deque[Row] = deque(maxlen=starting.situations)
         self.recent: deque[Rows] = deque(maxlen=RECENT)
-        self.life_frames = np.zeros(pqn.games, np.int64)
-        self.life_reward = np.zeros(pqn.games)
-        self.games = Games(self._new_games(pqn.games))
-        self._features = np.zeros((pqn.games, FEATURES), np.float32)
+        self.life_frames = np.zeros(count, np.int64)
+        self.life_reward = np.zeros(count)
+        self.episodes: list[Episode] = []  # lives that ended since somebody last took them
+        self.games = Games(self._new_games(count))
+
+    def __len__(self) -> int:
+        return len(self.games)
+
+    @property
+    def frames(self) -> Frames:
+        """What there is to see now."""
+        return self.games.frames
 
     def warm_up(self) -> None:
         """Let the teacher play the start of every game, each a different number of frames."""
@@ -82,53 +76,29 @@ class Collector:
             stays = (until <= frame) | frames.over
             self.games.put(np.flatnonzero(stays), rows[stays])
 
-    def collect(self, network: ValueNetwork, epsilon: float, rollout: Rollout) -> Experience:
-        """One horizon of all games into `rollout`."""
+    def remember(self) -> None:
+        """Keep a snapshot, from which a situation may be taken if a life is lost soon."""
         self.recent.append(self.games.rows.copy())
-        episodes: list[Episode] = []
-        simulating, began = 0.0, time.thread_time()
-        with torch.inference_mode():
-            for t in range(self.pqn.horizon + 1):
-                frames = self.games.frames
-                see(frames.observation, rollout.features[t], self.visible_only)
-                best, actions = network(torch.from_numpy(rollout.features[t])).max(1)
-                rollout.values[t] = best.numpy()
-                if t == self.pqn.horizon:
-                    break
-                rollout.actions[t] = self._explore(actions.numpy(), epsilon)
-                rollout.advice[t] = joint_actions(frames.advice)
-                then = time.thread_time()
-                frames = self.games.step(rollout.actions[t])
-                simulating += time.thread_time() - then
-                rollout.rewards[t] = self._reward(frames.objective, frames.reward)
-                rollout.terminated[t] = frames.terminated
-                self.life_frames += 1
-                self.life_reward += frames.objective
-                if frames.terminated.any() or frames.over.any():
-                    self._after_deaths(episodes)
-        acting = time.thread_time() - began - simulating
-        return Experience(rollout, self.state(), episodes, simulating, acting)
 
-    def _reward(self, objective: npt.NDArray[np.float32], reward: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        points = np.clip(objective * np.float32(OBJECTIVE_SCALE), -REWARD_LIMIT, REWARD_LIMIT)
-        return points + np.float32(self.shaping) * (reward - points) if self.shaping else points
+    def step(self, actions: npt.NDArray[np.int64]) -> Frames:
+        """Play one frame of every game; `replace_lost` must follow once its results are noted."""
+        frames = self.games.step(actions)
+        self.life_frames += 1
+        self.life_reward += frames.objective
+        return frames
 
-    def _explore(self, actions: npt.NDArray[np.int64], epsilon: float) -> npt.NDArray[np.int64]:
-        """Random moves for a share of the games. Few of them zap: there are two zaps in a level."""
-        strays = np.flatnonzero(self.random.random(len(actions)) < epsilon)
-        fire = self.random.random(len(strays)) < 0.5
-        zap = self.random.random(len(strays)) < 0.05
-        spinner = self.random.integers(0, len(SPINNER_LEVELS), len(strays))
-        chosen = actions.copy()
-        chosen[strays] = (2 * fire + zap) * len(SPINNER_LEVELS) + spinner
-        return chosen
+    def rewards(self) -> Floats:
+        """What the last frame was worth to a learner."""
+        return learned_reward(self.games.frames.objective, self.games.frames.reward, self.shaping)
 
-    def _after_deaths(self, episodes: list[Episode]) -> None:
+    def replace_lost(self) -> None:
         """Note finished lives, keep situations that led to a death, and replace some games."""
         frames = self.games.frames
         lost = np.flatnonzero(frames.terminated | frames.over)
+        if not len(lost):
+            return
         for g in lost:
-            episodes.append(Episode(int(self.life_frames[g]), float(self.life_reward[g]), int(frames.level[g])))
+            self.episodes.append(Episode(int(self.life_frames[g]), float(self.life_reward[g]), int(frames.level[g])))
             earlier = self.recent[self.random.integers(0, max(1, len(self.recent) - 1))][g]
             if ram.in_control(earlier):
                 self.pool.append(earlier.copy())
@@ -141,6 +111,15 @@ class Collector:
             self.games.put(lost[fresh], self._new_games(int(fresh.sum())))
         if again.any():
             self.games.put(lost[again], self._situations(int(again.sum())))
+
+    def raise_top_level(self, reached: float) -> None:
+        """Let games start half as high again as the level that a pupil reaches."""
+        self.top_level = min(99, max(self.top_level, math.ceil(1.5 * reached)))
+
+    def taken_episodes(self) -> list[Episode]:
+        """Lives that ended since the last call."""
+        taken, self.episodes = self.episodes, []
+        return taken
 
     def _new_games(self, count: int) -> Rows:
         spread = self.random.integers(1, self.top_level + 1, count)
@@ -181,6 +160,19 @@ class Collector:
         self.recent.extend(old for old in state["recent"] if len(old) == len(self.games))
         self.life_frames[:fit], self.life_reward[:fit] = state["life_frames"][:fit], state["life_reward"][:fit]
         self.games.put(np.arange(fit), rows[:fit])
+
+
+def learned_reward(objective: Floats, reward: Floats, shaping: float) -> Floats:
+    """Points, with this share of the lane-safety reward that the task's own reward adds to them."""
+    points = np.clip(objective * np.float32(OBJECTIVE_SCALE), -REWARD_LIMIT, REWARD_LIMIT)
+    return points + np.float32(shaping) * (reward - points) if shaping else points
+
+
+def random_moves(random: np.random.Generator, count: int) -> npt.NDArray[np.int64]:
+    """Moves at random. Few of them zap: there are two zaps in a level."""
+    fire = random.random(count) < 0.5
+    zap = random.random(count) < 0.05
+    return (2 * fire + zap) * len(SPINNER_LEVELS) + random.integers(0, len(SPINNER_LEVELS), count)
 
 
 _ACTION_OF = {tuple(command): index for index, command in enumerate(ACTIONS.tolist())}

@@ -8,11 +8,18 @@ from typing import Final
 from protege.metrics import Metric
 from protege.tempest.collect import Episode
 
-METRICS: Final = (
+_COMMON: Final = (
     Metric("exam_score", "points", "mean score on held-out games, without exploration or teacher", "score", "higher"),
     Metric("exam_score_low", "points", "lower end of the score's 95 % interval", "score"),
     Metric("exam_score_high", "points", "upper end of the score's 95 % interval", "score"),
     Metric("teacher_score", "points", "the stronger teacher on the same held-out games", "score"),
+    Metric(
+        "exam_ratio",
+        "times",
+        "the exam's score as a multiple of the stronger teacher's",
+        "beside the teacher",
+        "higher",
+    ),
     Metric("exam_points_per_life", "points", "points for each life lost in the exam", "points per life", "higher"),
     Metric("exam_level", "level", "mean level reached in the exam", "level reached", "higher"),
     Metric("training_level", "level", "mean level at which training lives end", "level reached"),
@@ -20,18 +27,16 @@ METRICS: Final = (
     Metric("reward_1m", "points", "reward of a life, over the last million frames", "pupil reward", "higher"),
     Metric("reward_5m", "points", "reward of a life, over the last 5 million frames", "pupil reward", "higher"),
     Metric("episode_length", "frames", "frames of a life, over the last 100,000 frames", "episode length", "higher"),
-    Metric("loss", "", "squared error of the action values, halved", "loss", "lower"),
-    Metric("distillation_loss", "nats", "how surprising the teacher's moves are to the pupil", "loss", "lower"),
     Metric("agreement", "share", "frames in which pupil and teacher choose the same move", "agreement"),
     Metric("gradient_norm", "", "length of the gradient before it is limited", "gradient norm"),
-    Metric("q_min", "reward", "lowest value of a state in the rollout", "value range"),
-    Metric("q_mean", "reward", "mean value of the moves that were made", "value range"),
-    Metric("q_max", "reward", "highest value of a state in the rollout", "value range"),
+    Metric("q_min", "reward", "lowest value in what was learned from last", "value range"),
+    Metric("q_mean", "reward", "mean value of the moves in it", "value range"),
+    Metric("q_max", "reward", "highest value in what was learned from last", "value range"),
     Metric("return_mean", "reward", "mean of what the values are trained towards", "value range"),
     Metric("epsilon", "share", "share of random moves", "exploration"),
-    Metric("distillation", "weight", "weight of the teacher's advice in the loss", "exploration"),
     Metric("top_level", "level", "highest level at which training games start", "exploration"),
     Metric("learning_rate", "", "step size of the optimiser", "learning rate"),
+    Metric("progress", "share", "of the budget that is used up", "progress"),
     Metric("frames_per_s", "1/s", "frames played in all training games together", "speed", "higher"),
     Metric("updates_per_s", "1/s", "optimiser steps", "speed", "higher"),
     Metric("inference_ms", "ms", "CPU time to choose one move for all games", "inference", "lower"),
@@ -41,6 +46,43 @@ METRICS: Final = (
     Metric("share_evaluating", "share", "of the cores' time: measuring the pupil", "time"),
     Metric("share_waiting", "share", "of the cores' time: nothing of ours", "time"),
 )
+
+_PQN: Final = (
+    Metric("loss", "", "squared error of the action values, halved", "loss", "lower"),
+    Metric("distillation_loss", "nats", "how surprising the teacher's moves are to the pupil", "loss", "lower"),
+    Metric("distillation", "weight", "weight of the teacher's advice in the loss", "exploration"),
+)
+
+_RAINBOW: Final = (
+    Metric("loss", "nats", "how surprising the returns are to the distributions, weighted", "loss", "lower"),
+    Metric("cloning_loss", "reward", "what the teacher's move lacks of leading all others", "loss", "lower"),
+    Metric("divergence", "nats", "distance of the distributions from their targets", "divergence", "lower"),
+    Metric("agreement_buttons", "share", "frames in which they press the same buttons", "agreement"),
+    Metric("agreement_direction", "share", "frames in which they turn the same way", "agreement"),
+    Metric("advised", "share", "samples for which the teacher's advice is known", "agreement"),
+    Metric("skipped", "updates", "not made, because a number in them was not finite", "skipped", "lower"),
+    Metric("teacher_share", "share", "share of the teacher's moves", "exploration"),
+    Metric("cloning", "weight", "weight of the teacher's moves in the loss", "exploration"),
+    Metric("samples_per_frame", "1/frame", "how often each frame was learned from, on average", "speed"),
+    Metric("clients", "", "emulators that play now", "clients"),
+    Metric("latency_ms", "ms", "from a client's frame to the reply, the slowest client", "inference", "lower"),
+    Metric("refused", "frames", "from clients that made no sense, and were not learned from", "dropped", "lower"),
+    Metric("replay_size", "steps", "in the memory, ready to be drawn", "memory"),
+    Metric("replay_filled", "share", "of the memory's room that is taken", "memory filled"),
+    Metric("replay_pupil", "share", "of the memory: chosen by the pupil", "composition"),
+    Metric("replay_teacher", "share", "of the memory: chosen by the teacher", "composition"),
+    Metric("replay_random", "share", "of the memory: chosen at random", "composition"),
+    Metric("replay_age_p10", "steps", "a tenth of what is drawn is newer than this", "age of samples"),
+    Metric("replay_age_p50", "steps", "half of what is drawn is newer than this", "age of samples"),
+    Metric("replay_age_p90", "steps", "nine tenths of what is drawn are newer than this", "age of samples"),
+    Metric("replay_priority_p10", "", "a tenth of the priorities are below this", "priorities"),
+    Metric("replay_priority_p50", "", "half of the priorities are below this", "priorities"),
+    Metric("replay_priority_p90", "", "nine tenths of the priorities are below this", "priorities"),
+    Metric("replay_stale", "steps", "whose priority came after they were overwritten", "dropped", "lower"),
+    Metric("dropped", "steps", "that were overwritten before they could be drawn", "dropped", "lower"),
+)
+
+METRICS: Final = {"pqn": _COMMON + _PQN, "rainbow": _COMMON + _RAINBOW}  # by learner
 
 
 class Windows:
