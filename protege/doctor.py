@@ -9,7 +9,6 @@ import os
 import platform
 import shutil
 import socket
-import subprocess
 import sys
 import webbrowser
 from collections.abc import Callable
@@ -23,17 +22,15 @@ from rich.markup import escape
 from rich.table import Table
 
 from protege import __version__
+from protege.files import short_path
 
 OLDEST_PYTHON = (3, 11)
 DASHBOARD_PORT = 8765
 BRIDGE_PORT = 9999
-ROM_SET = "tempest1"
 RUNS_FOLDER = Path("runs")
 ENOUGH_DISK_GB = 5.0
 GAME_FOLDERS = ("/usr/games", "/usr/local/games")  # Debian puts MAME there; root's PATH often lacks them
-ROM_FOLDERS = ("~/mame/roms", "/usr/local/share/games/mame/roms", "/usr/share/games/mame/roms")  # Debian's MAME
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "firefox", "firefox-esr")
-ASK_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -154,7 +151,7 @@ def _numba() -> Row:
         advice = "reinstall numba and llvmlite"
         return Row("numba", "missing", f"{version}, does not start: {_first_line(error)}", advice, required=True)
     folder = kernel_cache("tempest")
-    where = _short(folder.parent)
+    where = short_path(folder.parent)
     if not os.access(_nearest_folder(folder), os.W_OK):
         advice = "set PROTEGE_CACHE to a folder you can write to"
         return Row("numba", "missing", f"{version}, cannot write {where}", advice, required=True)
@@ -187,36 +184,30 @@ def _browser() -> Row:
 
 
 def _mame() -> Row:
-    program = find_program("mame")
-    if program is None:
-        advice = "apt-get install mame, or your system's package; the simulator does not need it"
-        return Row("MAME", "missing", "not installed", advice)
-    version = _ask(program, "-version")
-    if version is None:
-        return Row("MAME", "missing", f"{program} does not answer -version", "reinstall MAME")
-    return Row("MAME", "ok", f"{version.split()[0] if version.split() else 'unknown version'}, {program}")
+    try:
+        from protege.tempest.mame import ArcadeError, find_mame, mame_version
+
+        program = find_mame()
+        return Row("MAME", "ok", f"{mame_version(program)}, {program}")
+    except ImportError as error:
+        return Row("MAME", "missing", _first_line(error), "pip install protege")
+    except ArcadeError as error:
+        return Row("MAME", "missing", error.found, f"{error.advice}; the simulator does not need it")
 
 
 def _rom_set() -> Row:
-    folders = _rom_folders()
-    for folder in folders:
-        for candidate in (folder / f"{ROM_SET}.zip", folder / ROM_SET):
-            if candidate.exists():
-                return Row("ROM set", "ok", _short(candidate))
-    looked = ", ".join(_short(folder) for folder in folders)
-    advice = f"put your own {ROM_SET}.zip into {_short(folders[0])}; the simulator does not need it"
-    return Row("ROM set", "missing", f"no {ROM_SET} in {looked}", advice)
-
-
-def _rom_folders() -> list[Path]:
-    """Where MAME looks for ROM sets: its own word for it, or Debian's folders where there is no MAME to ask."""
-    program = find_program("mame")
-    settings = _ask(program, "-showconfig") if program else None
-    for line in (settings or "").splitlines():
-        name, _, value = line.strip().partition(" ")
-        if name == "rompath" and value.strip():
-            return [Path(os.path.expandvars(part.strip(' "'))).expanduser() for part in value.split(";")]
-    return [Path(folder).expanduser() for folder in ROM_FOLDERS]
+    try:
+        from protege.tempest.mame import ArcadeError, find_mame, find_rom_set, rom_folders
+    except ImportError as error:
+        return Row("ROM set", "missing", _first_line(error), "pip install protege")
+    try:
+        program = find_mame()
+    except ArcadeError:
+        program = None
+    try:
+        return Row("ROM set", "ok", short_path(find_rom_set(rom_folders(program))))
+    except ArcadeError as error:
+        return Row("ROM set", "missing", error.found, f"{error.advice}; the simulator does not need it")
 
 
 def _port(port: int, use: str, advice: str) -> Row:
@@ -248,9 +239,9 @@ def _disk() -> Row:
         free_gb = shutil.disk_usage(_nearest_folder(folder)).free / 1e9
     except OSError as error:
         return Row(
-            "disk", "missing", f"{_short(folder)}: {_first_line(error)}", "change to another folder", required=True
+            "disk", "missing", f"{short_path(folder)}: {_first_line(error)}", "change to another folder", required=True
         )
-    found = f"{free_gb:.0f} GB free for {_short(folder)}"
+    found = f"{free_gb:.0f} GB free for {short_path(folder)}"
     if free_gb < ENOUGH_DISK_GB:
         return Row("disk", "missing", found, f"make room: a long run may need {ENOUGH_DISK_GB:.0f} GB", required=True)
     return Row("disk", "ok", found, required=True)
@@ -263,27 +254,9 @@ def _version(distribution: str) -> str | None:
         return None
 
 
-def _ask(program: Path, option: str) -> str | None:
-    """What a program prints when asked with one option, or None when it fails or takes too long."""
-    quiet = {**os.environ, "SDL_VIDEODRIVER": "dummy", "SDL_AUDIODRIVER": "dummy"}
-    try:
-        answer = subprocess.run(
-            [program, option], capture_output=True, text=True, errors="replace", timeout=ASK_TIMEOUT_S, env=quiet
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return answer.stdout if answer.returncode == 0 else None
-
-
 def _nearest_folder(path: Path) -> Path:
     """The path itself or the closest parent that exists."""
     return next(folder for folder in (path, *path.parents) if folder.exists())
-
-
-def _short(path: Path) -> str:
-    """The path with the home folder written as ~."""
-    home = Path.home()
-    return f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else str(path)
 
 
 def _first_line(error: BaseException) -> str:

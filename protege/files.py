@@ -116,6 +116,12 @@ def remove_drafts(folder: Path) -> None:
         draft.unlink(missing_ok=True)
 
 
+def short_path(path: Path) -> str:
+    """A path to show, with the home folder written as ~."""
+    home = Path.home()
+    return f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else str(path)
+
+
 def _replace(draft: Path, path: Path) -> None:
     for _ in range(20 if os.name == "nt" else 0):
         try:

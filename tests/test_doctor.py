@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from protege import doctor
+from protege.tempest import mame
 
 KEYS = ["python", "torch", "cores", "numba", "video", "browser", "mame", "rom_set", "port_8765", "port_9999", "disk"]
 
@@ -21,7 +22,8 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(doctor, "GAME_FOLDERS", (str(tmp_path / "games"),))
-    monkeypatch.setattr(doctor, "ROM_FOLDERS", ("~/mame/roms", str(tmp_path / "share" / "roms")))
+    monkeypatch.setattr(mame, "MAME_FOLDERS", (str(tmp_path / "games"),))
+    monkeypatch.setattr(mame, "ROM_FOLDERS", ("~/mame/roms", str(tmp_path / "share" / "roms")))
     return tmp_path
 
 
@@ -30,6 +32,12 @@ def put_program(folder: Path, name: str, script: str) -> None:
     program = folder / name
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
+
+
+def put_rom_set(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    for name, size in mame.ROM_FILES.items():
+        (folder / name).write_bytes(bytes(size))
 
 
 def row(name: str) -> doctor.Row:
@@ -68,14 +76,19 @@ def test_mame_is_found_among_debians_games_with_its_version(bare):
     assert row("MAME") == doctor.Row("MAME", "ok", f"0.251, {bare}/games/mame")
 
 
-@pytest.mark.parametrize("script", ["exit 1", "kill -9 $$"])
+def test_a_mame_too_old_for_our_scripts_is_no_use(bare):
+    put_program(bare / "bin", "mame", 'echo "0.226 (mame0226)"')
+    assert row("MAME").state == "missing" and "0.227 or newer" in row("MAME").advice
+
+
+@pytest.mark.parametrize("script", ["exit 1", "kill -9 $$", "echo 'Super Emulator 3'"])
 def test_a_mame_that_does_not_answer_is_reported(bare, script):
     put_program(bare / "bin", "mame", script)
     assert row("MAME").state == "missing" and "reinstall" in row("MAME").advice
 
 
 def test_a_mame_that_hangs_is_not_waited_for(bare, monkeypatch):
-    monkeypatch.setattr(doctor, "ASK_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(mame, "ASK_TIMEOUT_S", 0.2)
     put_program(bare / "bin", "mame", "exec /bin/sleep 60")
     assert row("MAME").state == "missing"
 
@@ -84,14 +97,16 @@ def test_roms_are_looked_for_where_mame_says_it_looks(bare):
     put_program(bare / "bin", "mame", f"""echo 'rompath  "$HOME/my roms;{bare}/elsewhere"'""")
     found = row("ROM set").found
     assert "~/my roms" in found and "~/elsewhere" in found
-    (bare / "elsewhere" / "tempest1").mkdir(parents=True)
+    put_rom_set(bare / "elsewhere" / "tempest1")
     assert row("ROM set") == doctor.Row("ROM set", "ok", "~/elsewhere/tempest1")
 
 
-def test_a_rom_set_is_found_without_mame_too(bare):
-    (bare / "mame" / "roms").mkdir(parents=True)
-    (bare / "mame" / "roms" / "tempest1.zip").touch()
-    assert row("ROM set") == doctor.Row("ROM set", "ok", "~/mame/roms/tempest1.zip")
+def test_a_rom_set_is_found_without_mame_too_and_must_be_complete(bare):
+    place = bare / "mame" / "roms" / "tempest1"
+    put_rom_set(place)
+    assert row("ROM set") == doctor.Row("ROM set", "ok", "~/mame/roms/tempest1")
+    (place / "136002-113.d1").unlink()
+    assert row("ROM set").state == "missing" and "136002-113.d1" in row("ROM set").found
 
 
 def test_a_browser_is_found(bare):

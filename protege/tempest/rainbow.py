@@ -219,9 +219,7 @@ class RainbowPractice:
             return
         s: Slice = piece.content
         streams = np.tile(np.arange(self.own.games), self.own.piece)
-        cut = np.zeros(
-            len(streams), np.bool_
-        )  # games are only replaced where a life, an episode, has ended
+        cut = np.zeros(len(streams), np.bool_)  # games are only replaced where a life, an episode, has ended
         seen, actions, rewards, terminated, actors, advice = (
             array.reshape(-1, *array.shape[2:])
             for array in (s.observation, s.action, s.reward, s.terminated, s.actor, s.advice)

@@ -1,0 +1,149 @@
+"""How a pupil practises on arcade clients: the bridge asks it for moves, and what came of them is learned from.
+
+Everything else is the practice with a memory: schedules, updates, exams on the simulator, checkpoints. A run can move
+from the simulator to cabinets and back.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from protege.tempest import wire
+from protege.tempest.bridge import Agent, Bridge, BridgeConfig
+from protege.tempest.collect import Episode, learned_reward
+from protege.tempest.config import TempestConfig
+from protege.tempest.env import Frames
+from protege.tempest.practice import Piece
+from protege.tempest.rainbow import Behaviour, RainbowPractice
+from protege.tempest.streams import Game, Places, Steps
+
+PIECE_FRAMES: Final = 256  # a piece ends with so many frames
+PIECE_SECONDS: Final = 0.25  # or after so long
+DUE: Final = 4  # beside the number of who chose a move: a penalty is due with its reward
+
+
+class _Cabinets(Agent):
+    """Plays the clients, in the bridge's thread, and keeps what came of it until it is fetched."""
+
+    def __init__(self, practice: "CabinetPractice", places: int):
+        self.practice = practice
+        self.behaviour = Behaviour(practice.own, places, np.random.default_rng([practice.config.seed, 3]))
+        self.arrived = threading.Condition()
+        self.steps: list[Steps] = []
+        self.frames = 0
+        self.episodes: list[Episode] = []
+        self.life_frames, self.life_reward = np.zeros(places, np.int64), np.zeros(places)
+        self.levels = np.ones(places, np.int64)
+        self.acting_s = 0.0
+
+    def decide(self, frames: Frames, clients: Places) -> tuple[npt.ArrayLike, npt.ArrayLike]:
+        began, practice, scheduled = time.thread_time(), self.practice, self.practice.scheduled()
+        moves, actors, due = self.behaviour.decide(
+            frames, practice.learner.acting, places=clients,
+            epsilon=practice.switches.epsilon(scheduled), teacher=practice.switches.teacher(scheduled),
+        )  # fmt: skip
+        self.levels[clients] = frames.level
+        self.acting_s += time.thread_time() - began
+        return moves, actors + np.int8(DUE) * (due != 0)
+
+    def learn(self, steps: Steps) -> None:
+        played = ~steps.truncated
+        clients = steps.clients[played]
+        self.life_frames[clients] += 1
+        self.life_reward[clients] += steps.objectives[played]
+        lost = steps.clients[steps.terminated]
+        with self.arrived:
+            for c in lost.tolist():
+                self.episodes.append(Episode(int(self.life_frames[c]), float(self.life_reward[c]), int(self.levels[c])))
+            self.steps.append(steps)
+            self.frames += int(played.sum())
+            if self.frames >= PIECE_FRAMES:
+                self.arrived.notify()
+        over = steps.clients[steps.terminated | steps.truncated]
+        self.life_frames[over], self.life_reward[over] = 0, 0.0
+
+    def finish(self, game: Game) -> None:
+        ending = "cut" if game.truncated else "over"
+        self.practice.tell(
+            f"client {game.client}: game {ending}, {game.score:,} points, level {game.start_level} to {game.level}"
+        )
+
+    def save(self) -> None:
+        self.practice.ask_for_save()
+
+    def note(self, text: str) -> None:
+        self.practice.tell(text)
+
+    def fetch(self) -> Piece:
+        """What has come in since the last time, or comes in now."""
+        with self.arrived:
+            self.arrived.wait_for(lambda: self.frames >= PIECE_FRAMES, PIECE_SECONDS)
+            piece = Piece(self.steps, self.frames, {}, self.episodes, 0.0, self.acting_s)
+            self.steps, self.frames, self.episodes, self.acting_s = [], 0, [], 0.0
+        return piece
+
+
+class CabinetPractice(RainbowPractice):
+    """Distributional Q-learning from whoever connects to the bridge."""
+
+    def __init__(
+        self, config: TempestConfig, threads: int, replay_path: Path, listening: BridgeConfig,
+        tell: Callable[[str], None], ask_for_save: Callable[[], None],
+    ):  # fmt: skip
+        super().__init__(config, threads, replay_path)
+        self.listening, self.tell, self.ask_for_save = listening, tell, ask_for_save
+        self.cabinets = _Cabinets(self, listening.most_clients)
+        self.bridge: Bridge | None = None
+
+    def start(self) -> None:
+        self.bridge = Bridge(self.cabinets, self.listening)
+        self.tell(f"bridge: {self.listening.host} port {self.bridge.port}, up to {self.listening.most_clients} clients")
+
+    def empty(self) -> list[Steps]:
+        return []
+
+    def play(self, content: Any) -> Piece:
+        assert self.bridge is not None, "started"
+        if not self.bridge.is_alive():
+            self.bridge.close()  # raises what ended it
+        return self.cabinets.fetch()
+
+    def _store(self, piece: Piece) -> None:
+        for steps in piece.content:
+            due = np.where(steps.actors & DUE, np.float32(self.own.zap_penalty), np.float32(0))
+            rewards = learned_reward(steps.objectives, steps.rewards, self.config.shaping) + due
+            self.replay.add(
+                steps.clients, steps.observations, steps.actions, rewards, steps.terminated, steps.truncated,
+                np.maximum(steps.actors & (DUE - 1), 1), steps.advice,
+            )  # fmt: skip
+        self.frames += piece.frames
+
+    def figures(self) -> dict[str, float]:
+        assert self.bridge is not None, "started"
+        clients = self.bridge.clients()
+        refused = sum(self.bridge.tallies[fault] for fault in ("wrong length", *wire.FAULTS))
+        slowest = max((client.latency_ms for client in clients), default=0.0)
+        return super().figures() | {"clients": len(clients), "latency_ms": slowest, "refused": refused}
+
+    def state(self) -> dict[str, Any]:
+        return super().state() | {"games": None, "owed": None}
+
+    def _restore_games(self, state: Mapping[str, Any]) -> None:
+        self.games.top_level = state["top_level"]
+        self.replay.abandon()
+        self.start()
+
+    def close(self) -> None:
+        if self.bridge is not None:
+            self.bridge.close()
+        super().close()
+
+    def describe(self) -> dict[str, str]:
+        described = super().describe()
+        described["learner"] = described["learner"].replace(f"{self.own.games} games, ", "")
+        return {"game": "Tempest on arcade clients; exams on the simulator"} | described

@@ -1,0 +1,132 @@
+"""Practice on arcade clients: real sockets, real games, and a run that moves between simulator and cabinets."""
+
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from protege.checkpoints import load
+from protege.learn.rainbow import RainbowConfig
+from protege.learn.replay import ReplayConfig
+from protege.runs import open_run
+from protege.tempest.attention import AttentionConfig
+from protege.tempest.bridge import BridgeConfig
+from protege.tempest.cabinets import CabinetPractice
+from protege.tempest.config import RainbowTraining, TempestConfig
+from protege.tempest.env import starts
+from protege.tempest.train import train
+from tests.arcade_client import Client, Machine
+from tests.test_train import Notes
+
+CONFIG = TempestConfig(
+    minutes=0.0,
+    learner="rainbow",
+    exam_games=2,
+    exam_frames=200,
+    exam_seconds=3600.0,
+    rainbow=RainbowTraining(
+        games=8,
+        learner=RainbowConfig(batch=16, minimum_fill=40, samples_per_frame=1.0, acting_every=2),
+        network=AttentionConfig(hidden=16),
+        replay=ReplayConfig(capacity=5_000, steps=3),
+        epsilon=0.1,
+        warm_frames=0,
+        warm_updates=0,
+    ),
+)
+
+
+def practice(folder: Path, **changes: object) -> CabinetPractice:
+    config = replace(CONFIG, rainbow=replace(CONFIG.rainbow, **changes))
+    told: list[str] = []
+    return CabinetPractice(config, 1, folder / "replay", BridgeConfig(port=0), told.append, lambda: None)
+
+
+def play_frames(port: int, count: int, seed: int, level: int = 1) -> None:
+    machine = Machine(starts(1, seed=seed, level=level)[0].copy())
+    with Client(port) as client:
+        for _ in range(count):
+            client.play(machine)
+
+
+def gather(made: CabinetPractice, frames: int) -> int:
+    """Learn until so many frames have come."""
+    deadline = time.monotonic() + 20
+    while made.frames < frames and time.monotonic() < deadline:
+        made.learn(made.play(None), 0.0)
+    return made.frames
+
+
+def test_what_clients_play_is_stored_and_learned_from(tmp_path):
+    made = practice(tmp_path)
+    made.start()
+    try:
+        clients = [threading.Thread(target=play_frames, args=(made.bridge.port, 120, seed)) for seed in (1, 2)]
+        for client in clients:
+            client.start()
+        assert gather(made, 200) >= 200
+        for client in clients:
+            client.join()
+        assert made.figures()["replay_size"] > 150 and made.updates > 5
+        assert made.figures()["refused"] == 0
+    finally:
+        made.close()
+
+
+def test_the_teachers_moves_alone_are_what_a_client_gets_when_it_is_wanted(tmp_path):
+    made = practice(tmp_path)
+    made.switches.teacher_mode = "only"
+    made.start()
+    try:
+        client = threading.Thread(target=play_frames, args=(made.bridge.port, 80, 3))
+        client.start()
+        gather(made, 60)
+        client.join()
+        assert made.replay.figures()["teacher"] == 1.0
+        batch = made.replay.sample(64, 0.0, np.random.default_rng(1))
+        assert np.array_equal(batch.action, batch.teacher_action)
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def bridge_port():
+    """A port that is free now."""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return found.getsockname()[1]
+
+
+def test_a_run_moves_from_the_simulator_to_cabinets_and_back(tmp_path, bridge_port):
+    notes = Notes()
+    train(replace(CONFIG, frames=600), notes, name="r", folder=tmp_path)
+    with open_run("r", tmp_path) as run:
+        before = load(run.last).state
+    assert before["frames"] >= 600
+
+    def on_cabinets() -> None:
+        settings = replace(CONFIG, frames=0)
+        train(settings, notes, name="r", resume=True, folder=tmp_path, bridge=BridgeConfig(port=bridge_port))
+
+    trainer = threading.Thread(target=on_cabinets)
+    trainer.start()
+    try:
+        deadline = time.monotonic() + 30
+        while not any(line.startswith("bridge: ") for line in notes.notes) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        play_frames(bridge_port, 300, seed=4)
+    finally:
+        with open_run("r", tmp_path) as run:
+            run.send("stop")
+        trainer.join(timeout=60)
+    assert not trainer.is_alive()
+    with open_run("r", tmp_path) as run:
+        between = load(run.last).state
+    assert between["frames"] > before["frames"] + 200
+    assert between["practice"]["learner"]["updates"] > before["practice"]["learner"]["updates"]
+    run = train(replace(CONFIG, frames=between["frames"] + 600), notes, name="r", resume=True, folder=tmp_path)
+    assert load(run.last).state["frames"] >= between["frames"] + 600
