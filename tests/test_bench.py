@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from protege import ProtegeError
+from protege import ProtegeError, bench
 from protege.bench import alternate, run_benchmark
 from protege.cli import main
 from tests.results_row import machine, write_row
@@ -36,6 +36,38 @@ def test_the_simulator_benchmark_reports_every_promised_figure(capsys: pytest.Ca
     assert figures["ale_ratio"] == pytest.approx(figures["all_frames_per_s"] / figures["ale_frames_per_s"])
 
 
+def test_the_replay_benchmark_reports_every_promised_figure_for_a_small_one_too() -> None:
+    figures = bench.replay(0.1, capacity=20_000)
+    for key in ("sample_ms", "adds_per_s", "plain_sample_ms", "sample_ratio", "adds_ratio", "gigabytes_resident"):
+        assert figures[key] > 0
+    assert 0.0085 < figures["gigabytes"] < 0.0090  # 20,000 steps of 426 bytes, and the packing's table
+    assert 20_000 - 512 * 12 <= figures["steps"] <= 20_000  # all but the ends of the streams, which may still wait
+
+
+def test_a_replay_benchmark_that_does_not_fit_into_memory_is_refused() -> None:
+    with pytest.raises(ProtegeError, match=r"needs 426\d\d\d.\d GB of free memory; there are"):
+        bench.replay(0.1, capacity=10**12)
+
+
+@pytest.mark.slow
+def test_the_bridge_benchmark_reports_every_promised_figure_for_fewer_clients_too() -> None:
+    figures = bench.bridge(0.5, counts=(1, 16), stored=20_000)
+    for key in ("fps", "p50_ms", "p99_ms"):
+        for count in ("1", "16", "1_no_training", "16_no_training"):
+            assert figures[f"{key}_{count}"] > 0
+    assert figures["do_nothing_fps_16"] > 0 and figures["small_network_fps_16"] > 0 and figures["updates_per_s"] > 0
+    assert figures["trivial_ratio"] == pytest.approx(figures["trivial_fps_16"] / figures["do_nothing_fps_16"])
+
+
+@pytest.mark.slow
+def test_the_update_benchmark_reports_every_promised_figure_for_a_small_replay_too() -> None:
+    figures = bench.rainbow_update(0.1, stored=20_000)
+    for key in ("update_ms", "bare_ms", "update_2_threads_ms", "decisions_per_s_1", "decisions_per_cpu_s_256"):
+        assert figures[key] > 0
+    assert figures["ratio"] == pytest.approx(figures["update_ms"] / figures["bare_ms"])
+    assert figures["batch"] == 256 and figures["replay"] >= 20_000
+
+
 def test_an_unknown_benchmark_is_refused() -> None:
     with pytest.raises(ProtegeError, match="tempest-sim"):
         run_benchmark("nothing")
@@ -58,3 +90,37 @@ def test_simulator_speed() -> None:
     assert figures["all_frames_per_s_quiet"] >= 800_000
     assert figures["ale_ratio"] >= 70
     assert figures["two_threads_ratio_quiet"] >= 1.7
+
+
+@pytest.mark.prove
+def test_replay_speed() -> None:
+    """`make prove replay_speed`: 15 million steps, on an otherwise idle machine with 9 GB of free memory."""
+    load = machine()
+    figures = run_benchmark("replay", seconds=30.0)
+    row = {
+        "command": "make prove replay_speed",
+        "machine": load,
+        "seconds": figures["wall_seconds"],
+        "cpu_seconds": figures["cpu_seconds"],
+        "figures": figures,
+    }
+    print(write_row("replay-speed", row))
+    assert figures["gigabytes"] <= 6.5
+    assert figures["sample_ms"] <= 0.6
+    assert figures["adds_per_s"] >= 400_000
+
+
+@pytest.mark.prove
+def test_rainbow_update_speed() -> None:
+    """`make prove update_speed`: an update beside a bare forward and backward pass, on an otherwise idle machine."""
+    load = machine()
+    figures = run_benchmark("rainbow-update", seconds=60.0)
+    row = {
+        "command": "make prove update_speed",
+        "machine": load,
+        "seconds": figures["wall_seconds"],
+        "cpu_seconds": figures["cpu_seconds"],
+        "figures": figures,
+    }
+    print(write_row("rainbow-update-speed", row))
+    assert figures["ratio"] <= 2.0

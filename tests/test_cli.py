@@ -9,7 +9,7 @@ import pytest
 import protege
 from protege import ProtegeError, cli
 
-COMMANDS = ("eval", "record", "watch", "play", "export", "dashboard", "bench", "doctor")
+COMMANDS = ("eval", "record", "watch", "play", "serve", "mame", "export", "dashboard", "bench", "doctor")
 OPTION = re.compile("--[a-z]").match
 
 

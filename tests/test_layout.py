@@ -18,19 +18,26 @@ PACKAGE = ROOT / "protege"
 
 # Top to bottom: a file may import only files above it. Files that do not exist yet keep their place.
 ORDER = """
-    __init__.py py.typed kernels.py files.py metrics.py runs.py trackers.py checkpoints.py league.py evaluate.py
-    learn/__init__.py learn/replay.py learn/rainbow.py learn/pqn.py learn/rollout.py learn/ppo.py
+    __init__.py py.typed kernels.py files.py metrics.py runs.py switches.py trackers.py checkpoints.py league.py
+    evaluate.py
+    learn/__init__.py learn/packing.py learn/sumtree.py learn/replay.py learn/replay_file.py learn/rainbow.py
+    learn/pqn.py learn/rollout.py learn/ppo.py
     tempest/__init__.py tempest/ram.py tempest/levels.py tempest/nymphs.py tempest/enemies.py tempest/player.py
-    tempest/states.py tempest/sim.py tempest/draw.py tempest/observe.py tempest/teacher.py tempest/env.py tempest/gym.py
-    tempest/wire.py tempest/bridge.py tempest/arcade.py tempest/lua/ tempest/network.py tempest/recording.py
-    tempest/players.py tempest/live.py
-    tempest/export.py tempest/collect.py tempest/gauges.py tempest/train.py
-    echelon/__init__.py echelon/mechs.py echelon/world.py echelon/sight.py echelon/sim.py echelon/observe.py
+    tempest/states.py tempest/sim.py tempest/draw.py tempest/observe.py tempest/packing.py tempest/teacher.py
+    tempest/env.py tempest/gym.py
+    tempest/wire.py tempest/streams.py tempest/bridge.py tempest/mame.py tempest/arcade.py tempest/lua/
+    tempest/network.py tempest/attention.py tempest/recording.py tempest/players.py tempest/serve.py tempest/live.py
+    tempest/export.py tempest/collect.py tempest/config.py tempest/gauges.py tempest/practice.py tempest/rainbow.py
+    tempest/cabinets.py tempest/train.py
+    echelon/__init__.py echelon/exact.py echelon/mechs.py echelon/voxels.py echelon/paths.py echelon/biomes.py
+    echelon/routes.py echelon/world.py echelon/sight.py echelon/battle.py echelon/condition.py echelon/damage.py
+    echelon/shots.py echelon/weapons.py echelon/movement.py echelon/sensors.py echelon/outcome.py echelon/sim.py
+    echelon/observe.py
     echelon/env.py echelon/teacher.py echelon/network.py echelon/match.py echelon/train.py
     dashboard/__init__.py dashboard/guard.py dashboard/shows.py dashboard/feeds.py dashboard/server.py
     dashboard/beside.py dashboard/static/
     champions/
-    console.py bench.py doctor.py cli.py
+    keys.py console.py bench.py doctor.py cli.py
 """.split()
 GAMES = ("tempest", "echelon")
 OPTIONAL = ("viewer", "export", "track", "dev")

@@ -1,0 +1,130 @@
+"""Numbers that are the same on every machine: random streams, sine and cosine, angles.
+
+A library's sine may differ in its last bit between machines, and a battle that branches on it would too. Here
+everything comes from whole numbers and from + - * / and square root, whose results IEEE 754 fixes.
+"""
+
+from math import ceil, floor, pi, sqrt
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from protege.kernels import kernel
+
+Stream = npt.NDArray[np.uint64]  # (1,): the state, advanced in place
+
+# One number per use of a battle's seed: each gives a stream of its own.
+TERRAIN: Final = 0
+VARIANT: Final = 1
+SPAWN: Final = 2
+SIMULATION: Final = 3
+PLAYERS: Final = 4
+LAYOUT: Final = 5
+
+STREAM_STEP: Final = np.uint64(0x9E3779B97F4A7C15)
+
+
+@kernel
+def random_bits(state: np.uint64) -> np.uint64:
+    """64 random bits from a state of a stream (splitmix64)."""
+    z = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@kernel
+def start_stream(rng: Stream, seed: np.uint64, domain: int) -> None:
+    """Set a stream to where this use of a battle's seed begins."""
+    rng[0] = random_bits(random_bits(seed) + STREAM_STEP * np.uint64(domain + 1))
+
+
+@kernel
+def next_bits(rng: Stream) -> np.uint64:
+    """The stream's next 64 bits."""
+    rng[0] += STREAM_STEP
+    return random_bits(rng[0])
+
+
+@kernel
+def below(rng: Stream, limit: int) -> int:
+    """A whole number 0..limit-1; limit up to 2**32."""
+    return np.int64((next_bits(rng) >> np.uint64(32)) * np.uint64(limit) >> np.uint64(32))  # type: ignore[return-value]
+
+
+@kernel
+def between(rng: Stream, low: int, high: int) -> int:
+    """A whole number low..high, both included."""
+    return low + below(rng, high - low + 1)
+
+
+@kernel
+def chance(rng: Stream) -> float:
+    """A number in [0, 1), a multiple of 2**-53."""
+    return np.float64(next_bits(rng) >> np.uint64(11)) * 2.0**-53
+
+
+# --- angles --------------------------------------------------------------------------------------------------------
+
+# Half of pi in two parts: the first has so few digits that small multiples of it are exact.
+HALF_PI_HIGH: Final = 1.5707963267341256
+HALF_PI_LOW: Final = 6.077100506506192e-11
+
+
+@kernel
+def sin_cos(angle: float) -> tuple[float, float]:
+    """Sine and cosine, off by less than 1e-15 for angles up to some thousand turns."""
+    quarters = floor(angle * (2.0 / pi) + 0.5)
+    x = angle - quarters * HALF_PI_HIGH - quarters * HALF_PI_LOW
+    q = x * x
+    s = 1.0 - q * (1.0 / 272.0)  # Taylor series from the last term on: 272 = 16 * 17
+    s = 1.0 - q * (1.0 / 210.0) * s
+    s = 1.0 - q * (1.0 / 156.0) * s
+    s = 1.0 - q * (1.0 / 110.0) * s
+    s = 1.0 - q * (1.0 / 72.0) * s
+    s = 1.0 - q * (1.0 / 42.0) * s
+    s = 1.0 - q * (1.0 / 20.0) * s
+    s = x - x * (q * (1.0 / 6.0) * s)
+    c = 1.0 - q * (1.0 / 240.0)
+    c = 1.0 - q * (1.0 / 182.0) * c
+    c = 1.0 - q * (1.0 / 132.0) * c
+    c = 1.0 - q * (1.0 / 90.0) * c
+    c = 1.0 - q * (1.0 / 56.0) * c
+    c = 1.0 - q * (1.0 / 30.0) * c
+    c = 1.0 - q * (1.0 / 12.0) * c
+    c = 1.0 - q * (1.0 / 2.0) * c
+    quarter = int(quarters) & 3
+    if quarter == 0:
+        return s, c
+    if quarter == 1:
+        return c, -s
+    if quarter == 2:
+        return -s, -c
+    return -c, s
+
+
+@kernel
+def angle_of(y: float, x: float) -> float:
+    """The direction of (x, y) in (-pi, pi], counter-clockwise from +x; 0 for the zero vector."""
+    long, short = max(abs(x), abs(y)), min(abs(x), abs(y))
+    if long == 0.0:
+        return 0.0
+    t = short / long
+    t = t / (1.0 + sqrt(1.0 + t * t))  # half the angle
+    t = t / (1.0 + sqrt(1.0 + t * t))  # a quarter: at most 0.2
+    q = t * t
+    series = 0.0
+    for n in range(23, 0, -2):
+        series = 1.0 / n - q * series
+    angle = 4.0 * t * series
+    if abs(y) > abs(x):
+        angle = pi / 2.0 - angle
+    if x < 0.0:
+        angle = pi - angle
+    return -angle if y < 0.0 else angle
+
+
+@kernel
+def wrap_angle(angle: float) -> float:
+    """The same direction in (-pi, pi]."""
+    return angle - 2.0 * pi * ceil((angle - pi) / (2.0 * pi))
