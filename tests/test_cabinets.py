@@ -4,6 +4,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,10 +40,15 @@ CONFIG = TempestConfig(
 )
 
 
-def practice(folder: Path, **changes: object) -> CabinetPractice:
+def practice(folder: Path, **changes: Any) -> CabinetPractice:
     config = replace(CONFIG, rainbow=replace(CONFIG.rainbow, **changes))
     told: list[str] = []
     return CabinetPractice(config, 1, folder / "replay", BridgeConfig(port=0), told.append, lambda: None)
+
+
+def port_of(made: CabinetPractice) -> int:
+    assert made.bridge is not None
+    return made.bridge.port
 
 
 def play_frames(port: int, count: int, seed: int, level: int = 1) -> None:
@@ -64,7 +70,7 @@ def test_what_clients_play_is_stored_and_learned_from(tmp_path):
     made = practice(tmp_path)
     made.start()
     try:
-        clients = [threading.Thread(target=play_frames, args=(made.bridge.port, 120, seed)) for seed in (1, 2)]
+        clients = [threading.Thread(target=play_frames, args=(port_of(made), 120, seed)) for seed in (1, 2)]
         for client in clients:
             client.start()
         assert gather(made, 200) >= 200
@@ -81,7 +87,7 @@ def test_the_teachers_moves_alone_are_what_a_client_gets_when_it_is_wanted(tmp_p
     made.switches.teacher_mode = "only"
     made.start()
     try:
-        client = threading.Thread(target=play_frames, args=(made.bridge.port, 80, 3))
+        client = threading.Thread(target=play_frames, args=(port_of(made), 80, 3))
         client.start()
         gather(made, 60)
         client.join()

@@ -1,6 +1,7 @@
 """The games a pupil practises on, and practice without a memory."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ TINY = TempestConfig(
 )
 
 
-def practice(epsilon: float = 1.0, seed: int = 3, **starting: float) -> FastPractice:
+def practice(epsilon: float = 1.0, seed: int = 3, **starting: Any) -> FastPractice:
     config = replace(TINY, seed=seed, starts=StartConfig(**starting), epsilon=epsilon, epsilon_frames=1)
     return FastPractice(config, threads=1)
 

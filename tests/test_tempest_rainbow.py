@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ TINY = RainbowTraining(
 CONFIG = TempestConfig(learner="rainbow", frames=10_000, deterministic=True, rainbow=TINY, seed=5)
 
 
-def practice(folder: Path, **changes: object) -> RainbowPractice:
+def practice(folder: Path, **changes: Any) -> RainbowPractice:
     return RainbowPractice(replace(CONFIG, rainbow=replace(TINY, **changes)), 1, folder / "replay")
 
 
@@ -38,7 +39,7 @@ def play_and_learn(made: RainbowPractice, pieces: int) -> list[dict[str, float]]
     return [made.learn(made.play(made.empty()), 0.1) for _ in range(pieces)]
 
 
-def behaviour(seed: int = 1, **changes: object) -> Behaviour:
+def behaviour(seed: int = 1, **changes: Any) -> Behaviour:
     return Behaviour(replace(TINY, **changes), 4000, np.random.default_rng(seed))
 
 
@@ -47,7 +48,7 @@ def frames():
     return Games(starts(4000, seed=1, level=3)).frames
 
 
-def network_that_always_plays(move: int) -> torch.nn.Module:
+def network_that_always_plays(move: int) -> Any:
     class Fixed(torch.nn.Module):
         support = torch.zeros(2)
 
@@ -142,7 +143,10 @@ def test_without_learning_it_fills_its_memory_and_catches_nothing_up(tmp_path):
 def test_keys_report_attention_and_memory_and_empty_it(tmp_path):
     made = practice(tmp_path)
     play_and_learn(made, 4)
-    ask = lambda name: made.switches.obey(name, {}, made.scheduled())  # noqa: E731
+
+    def ask(name: str) -> Any:
+        return made.switches.obey(name, {}, made.scheduled())
+
     assert "entropy" in ask("attention").text() and "teacher" in ask("replay").text()
     assert ask("flush").startswith("memory emptied") and len(made.replay) == 0
     assert "empty" in ask("attention").text()

@@ -7,7 +7,7 @@ frames; in a run with a budget they are stretched so that the whole budget count
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -100,7 +100,11 @@ class RainbowPractice:
     def __init__(self, config: TempestConfig, threads: int, replay_path: Path):
         self.config, self.own, self.replay_path = config, config.rainbow, replay_path
         c = self.own
-        reports = {"attention": self._attention, "replay": self._contents, "flush": self._flush}
+        reports: dict[str, Callable[[], Report | str]] = {
+            "attention": self._attention,
+            "replay": self._contents,
+            "flush": self._flush,
+        }
         self.switches = Switches(c.learner.learning_rate, reports)
         self.frames = 0
         self.position = 0  # frames as the schedules count them
@@ -126,7 +130,7 @@ class RainbowPractice:
     def start(self) -> None:
         self.games.warm_up()
 
-    def empty(self) -> Slice:
+    def empty(self) -> Any:
         t, n = self.own.piece, self.own.games
         return Slice(
             observation=np.zeros((t, n, VALUES), np.float32),
