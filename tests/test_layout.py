@@ -37,7 +37,13 @@ ORDER = """
     dashboard/__init__.py dashboard/guard.py dashboard/shows.py dashboard/feeds.py dashboard/server.py
     dashboard/beside.py dashboard/static/
     champions/
-    keys.py console.py bench.py doctor.py cli.py
+    keys.py console.py
+    bench/slices.py bench/tempest.py bench/learning.py bench/memory.py bench/arcade.py bench/echelon.py
+    bench/__init__.py
+    doctor.py
+    commands/__init__.py commands/tables.py commands/playing.py commands/training.py commands/arcade.py
+    commands/echelon.py commands/runs.py
+    cli.py
 """.split()
 GAMES = ("tempest", "echelon")
 OPTIONAL = ("viewer", "export", "track", "dev")

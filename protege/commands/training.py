@@ -1,0 +1,171 @@
+"""`protege train`: settings typed, stored or preset, a run with its console and page, and the table at the end."""
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from tyro.conf import FlagCreatePairsOff, Positional
+
+from protege.commands.playing import (
+    Game,
+    print_results,
+)
+from protege.commands.tables import print_table
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train a pupil; "protege train tempest --help" lists everything that can be set."""
+
+    game: Positional[Game]  # the game to learn
+
+
+def run_train(arguments: Sequence[str]) -> int:
+    """`protege train GAME ...`: read apart from the other commands, because its settings belong to the learner."""
+    began = time.monotonic()
+    if arguments[:1] != ["tempest"]:
+        tyro.cli(Train, prog="protege train", args=arguments)  # says what is wrong, or helps
+        raise AssertionError("tyro.cli exits when the game is not known")
+    from protege.tempest.config import PRESETS, TempestConfig
+
+    @dataclass(frozen=True)
+    class TrainTempest:
+        """Train a pupil on the Tempest simulator, then measure it beside its teachers."""
+
+        config: Annotated[TempestConfig, tyro.conf.arg(name="")]
+        run: str | None = None  # the run's name; without it, one made from the date
+        resume: bool = False  # go on with the run of that name, or with the latest; what is typed here wins
+        preset: Literal["smoke", "laptop", "full"] = "laptop"  # settings to start from: half a minute, ten, days
+        compare: int = 200  # games of pupil, teachers and chance at the end; 0 leaves the table out
+        no_dashboard: bool = False  # do not serve the page
+        wandb: bool = False  # also log to Weights & Biases; offline unless WANDB_MODE says otherwise
+        dry_run: bool = False  # estimate memory, disk and time, then stop
+        runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+        json: bool = False  # also print one flat JSON object on the last line
+
+    chosen = _given(arguments, "--preset") or "laptop"
+    default = TrainTempest(PRESETS.get(chosen, TempestConfig()))
+    if "--resume" in arguments:
+        name = _given(arguments, "--run") or latest_run("tempest", _given(arguments, "--runs"))
+        default = replace(default, run=name, config=stored_config(name, _given(arguments, "--runs"), TempestConfig))
+    # A budget that is typed takes the place of the other kind.
+    if _given(arguments, "--frames") is not None:
+        default = replace(default, config=replace(default.config, minutes=0.0))
+    elif _given(arguments, "--minutes") is not None:
+        default = replace(default, config=replace(default.config, frames=0))
+    command = tyro.cli(
+        TrainTempest, prog="protege train tempest", args=arguments[1:], default=default, config=(FlagCreatePairsOff,)
+    )
+    with ExitStack() as ending:
+        return _train_tempest(command, began, ending)
+
+
+def _train_tempest(command: Any, began: float, ending: ExitStack) -> int:
+    from protege.tempest.players import find_player, measure
+    from protege.tempest.train import estimate
+    from protege.trackers import check_wandb
+
+    if command.dry_run:
+        figures = estimate(command.config)
+        print_table("Nothing was trained. A real start would need about:", (), [[k, v] for k, v in figures.items()])
+        return 0
+    if command.wandb:
+        check_wandb()
+    run = trained(
+        command.config, began, ending, name=command.run, resume=command.resume, runs=command.runs,
+        wandb=command.wandb, dashboard=not command.no_dashboard,
+    )  # fmt: skip
+    results = []
+    if command.compare and run.status() != "stopped":  # who stops a training does not want to wait
+        print(f"Measuring {run.name} beside its teachers: {command.compare} games each, some of them long.")
+        for name in (run.name, "teacher", "teacher-full", "random"):
+            threads = os.cpu_count() or 1
+            player = find_player(name, command.runs)
+            results.append(measure(name, games=command.compare, player=player, threads=threads))
+        print_results(results)
+        strongest = max(results[1], results[2], key=lambda result: result["score_mean"])
+        ratio = results[0]["score_mean"] / strongest["score_mean"]
+        print(f"{run.name} scores {ratio:.1f} times as much as the stronger teacher, {strongest['player']}.\n")
+    longer = 2 * command.config.minutes or 20
+    print(
+        f"Go on for longer:   protege train tempest --resume --run {run.name} --minutes {longer:g}\n"
+        f"See it play:        protege record tempest --player {run.name} --out {run.name}.gif\n"
+        f"Measure it again:   protege eval tempest --player {run.name} --player teacher --games 500"
+    )
+    if command.json:
+        summary = asdict(run.summary()) | {"seconds": time.monotonic() - began, "cpu_seconds": time.process_time()}
+        print(json.dumps(summary | (results[0] if results else {})))
+    return 0
+
+
+def trained(
+    config: Any, began: float, ending: ExitStack, *, name: str | None, resume: bool, runs: Path | None,
+    dashboard: bool, wandb: bool = False, bridge: Any = None,
+) -> Any:  # fmt: skip
+    """A training with its console, its page and its mirrors; returns the run when it has ended."""
+    from protege.console import TrainingConsole
+    from protege.runs import Training
+    from protege.tempest.train import train
+    from protege.trackers import attach_mirrors
+
+    with TrainingConsole() as console:
+
+        def prepare(run: Training) -> None:
+            console.follow(run)
+            for line in attach_mirrors(run, wandb=wandb):
+                console.noted(line)
+            if dashboard:
+                ending.callback(_page_beside(console.console, run.path.parent).close)
+
+        return train(
+            config, console, name=name, resume=resume, folder=runs, began=began, prepare=prepare, bridge=bridge
+        )
+
+
+def _page_beside(console: Any, runs: Path) -> Any:
+    """The page of a folder of runs in a process of its own; the console says where it is."""
+    from protege.dashboard.beside import Beside
+
+    def tell(line: str) -> None:
+        console.print(line, soft_wrap=True, markup=False)  # an address that is broken over two lines is of no use
+
+    return Beside(["dashboard", "--no-browser", "--runs", str(runs)], tell)
+
+
+def _given(arguments: Sequence[str], flag: str) -> str | None:
+    """The value typed after a flag, looked up before the whole line is read."""
+    for index, word in enumerate(arguments):
+        if word == flag and index + 1 < len(arguments):
+            return arguments[index + 1]
+        if word.startswith(f"{flag}="):
+            return word.removeprefix(f"{flag}=")
+    return None
+
+
+def latest_run(game: str, folder: str | Path | None) -> str:
+    from protege.runs import RunError, list_runs, runs_folder
+
+    place = Path(folder) if folder else None
+    found = [summary.name for summary in list_runs(place) if summary.game == game]
+    if not found:
+        raise RunError(f"there is no {game} run to resume in {runs_folder(place)}")
+    return found[-1]
+
+
+def stored_config(name: str, folder: str | Path | None, kind: type[Any]) -> Any:
+    """The settings a run was last trained with."""
+    import msgspec
+
+    from protege.runs import RunError, open_run
+
+    with open_run(name, Path(folder) if folder else None) as run:
+        try:
+            return msgspec.convert(run.info().config, kind)
+        except msgspec.ValidationError as error:
+            raise RunError(f"run {name} was trained with settings this version does not know: {error}") from error
