@@ -434,3 +434,12 @@ def test_pupils_of_the_fast_learner_are_recognised_too_and_others_refused(tmp_pa
     saved(path, make(hidden=32), hidden=48)
     with pytest.raises(CheckpointMismatch, match="another network"):
         load_pupil(path)
+
+
+def test_without_attention_the_trunk_sees_the_values_alone_and_there_is_none_to_tell(played):
+    network = build_network(shape_of(AttentionConfig(attention=False), RainbowConfig()))
+    assert network.body.trunk[0].in_features == 195
+    pupil = RainbowPupil(network.frozen())
+    thoughts = pupil.explain(played)
+    assert thoughts.attention is None and not pupil.attends
+    assert np.abs(thoughts.values - pupil.values(played)).max() < 1e-4

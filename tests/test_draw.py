@@ -345,3 +345,17 @@ def test_recordings_say_what_is_wrong(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "av", None)
     with pytest.raises(ProtegeError, match=r"needs av: pip install 'protege\[viewer\]'"):
         draw.write_recording(film(1), tmp_path / "game.mp4", 27)
+
+
+def test_attention_is_a_line_from_the_rim_of_a_lane_to_the_enemy_it_looks_at():
+    row = with_enemy(game(lane=11), ram.FLIPPER, 3)
+    weights = np.zeros((ram.LANE_COUNT, ram.ENEMY_COUNT), np.float32)
+    weights[5, 0], weights[11, 0], weights[8, 1] = 0.75, 0.25, 1.0  # nobody is in slot 1
+    seen = draw.gaze(row, weights)
+    assert len(lines_of(seen, YELLOW)) == 1  # the player's own
+    assert seen.brightness[1:].tolist() == pytest.approx([0.75, 0.25])
+    enemy = lines_of(draw.vectors(row), RED).reshape(-1, 2).mean(axis=0)
+    assert np.abs(seen.segments[1:, 2:] - enemy).max() < 0.03
+    yellow = lines_of(draw.vectors(row), YELLOW).reshape(-1, 2)  # the claw, and far from it the lives that are left
+    claw = yellow[yellow[:, 1] < -0.5].mean(axis=0)
+    assert np.abs(lines_of(seen, YELLOW)[0, :2] - claw).max() < 0.1

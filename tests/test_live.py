@@ -9,9 +9,12 @@ import pytest
 
 from protege import ProtegeError, checkpoints
 from protege.evaluate import EVALUATION
+from protege.learn.rainbow import RainbowConfig
 from protege.metrics import Metric
 from protege.runs import create_run, open_run
 from protege.tempest import draw, ram
+from protege.tempest.attention import CHECKPOINT_KIND as RAINBOW_KIND
+from protege.tempest.attention import AttentionConfig, build_network, shape_of
 from protege.tempest.env import TASK_VERSION, Frames, starts
 from protege.tempest.live import (
     DRAWN,
@@ -35,7 +38,9 @@ def told(message: bytes) -> Any:
     """The text of a message, after checking that exactly its lines follow."""
     length = int.from_bytes(message[:4], "little")
     found = json.loads(message[4 : 4 + length])
-    assert length % 4 == 0 and len(message) == 4 + length + 12 * sum(game["lines"] for game in found["games"])
+    assert length % 4 == 0 and len(message) == 4 + length + 12 * sum(
+        game["lines"] + game.get("gaze", 0) for game in found["games"]
+    )
     return found
 
 
@@ -104,6 +109,33 @@ def test_a_pupil_tells_the_values_of_its_best_actions_highest_first(tmp_path):
     assert len(values) == 5 and values == sorted(values, reverse=True)
     assert game["values"][0][:3] == game["action"] and game["control"] == "pupil"
     assert game["range"][0] < values[-1] and game["range"][1] == values[0]
+
+
+def rainbow_pupil(path) -> WatchedPlayer:
+    import torch
+
+    torch.manual_seed(1)
+    shape = shape_of(AttentionConfig(hidden=16, depth=1), RainbowConfig())
+    tensors = checkpoints.weights(build_network(shape), "network")
+    checkpoints.save(path, tensors, {"shape": shape}, kind=RAINBOW_KIND, task_version=TASK_VERSION)
+    return WatchedPlayer(str(path), None)
+
+
+def test_a_rainbow_pupil_also_tells_how_likely_each_return_is_and_what_its_lanes_attend_to(tmp_path):
+    show = LiveGames(rainbow_pupil(tmp_path / "weights.safetensors"), seed=1)
+    for _ in range(200):  # until enemies have come up
+        game = told(show.tick())["games"][0]
+    low, high = game["support"]
+    for (*_, value), chances in zip(game["values"], game["chances"], strict=True):
+        assert sum(chances) == pytest.approx(1000, abs=26)  # 51 roundings
+        assert np.dot(chances, np.linspace(low, high, 51)) / 1000 == pytest.approx(value, abs=2.6)
+    assert (low, high) == (-100, 100)
+    assert game["gaze"] > 1
+
+
+def test_attention_is_not_told_in_small_pictures(tmp_path):
+    show = LiveGames(rainbow_pupil(tmp_path / "weights.safetensors"), seed=1, games=9)
+    assert not any("gaze" in game for _ in range(100) for game in told(show.tick())["games"])
 
 
 def test_a_run_in_training_is_watched_with_its_newest_weights_as_soon_as_they_are_saved(tmp_path):

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,6 @@ from protege.learn.rainbow import (
     linear,
     project,
     rival_of,
-    updates_due,
 )
 from protege.learn.replay import Actor, Batch
 
@@ -67,14 +65,6 @@ def test_halving_the_learning_rate_below_its_floor_does_not_turn_the_schedule_ro
     assert [learner.scale_rate(2.0) for _ in range(20)][-1] == pytest.approx(1e-2)
     inverted = RainbowConfig(learning_rate=1e-5, final_learning_rate=2e-5, warm_up=0, period=10)
     assert {learning_rate_at(inverted, update) for update in range(10)} == {1e-5}
-
-
-def test_updates_wait_for_a_filled_memory_and_for_frames():
-    config = RainbowConfig(batch=256, minimum_fill=10_000, samples_per_frame=3.2)
-    assert updates_due(config, stored=9_999, frames=1_000_000, updates=0) == 0
-    assert updates_due(config, stored=10_000, frames=10_000, updates=100) == 25  # 32,000 samples are 125 batches
-    assert updates_due(config, stored=10_000, frames=10_000, updates=125) == 0
-    assert updates_due(replace(config, minimum_fill=0), stored=255, frames=10_000, updates=0) == 0
 
 
 # --- distributions ----------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from tyro.conf import UseAppendAction
 
 from protege import ProtegeError
-from protege.commands.training import latest_run, stored_config, trained
+from protege.commands.training import latest_run, page_beside, stored_config, trained
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class Serve:
 
 
 def run_serve(command: Serve) -> int:
+    from protege.runs import runs_folder
     from protege.tempest.bridge import BridgeConfig
     from protege.tempest.players import find_player
     from protege.tempest.serve import play_clients
@@ -56,14 +57,21 @@ def run_serve(command: Serve) -> int:
         long_replies=command.long_replies,
         start=Start(command.start_level, command.start_advanced),
         longest_game=command.max_frames,
+        screens=runs_folder(command.runs),
     )
     if not command.no_train:
         return _train_on_clients(command, config)
     player = find_player(command.player, command.runs)
-    found = play_clients(
-        command.player, player, config, minutes=command.minutes, games=command.games,
-        tell=lambda line: print(line, flush=True),
-    )  # fmt: skip
+
+    def tell(line: str) -> None:
+        print(line, flush=True)
+
+    with ExitStack() as ending:
+        if not command.no_dashboard:
+            ending.callback(page_beside(tell, runs_folder(command.runs)).close)
+        found = play_clients(
+            command.player, player, config, minutes=command.minutes, games=command.games, tell=tell
+        )  # fmt: skip
     if found["games"]:
         print(
             f"{found['player']}: {found['score_mean']:,.0f} points on average "
@@ -144,7 +152,9 @@ def run_mame(command: Mame) -> int:
     if command.serve:
         tell(found)
         host, port = arcade.split_address(command.server)
-        here = "127.0.0.1" if host == "0.0.0.0" else host  # listening everywhere includes this machine
+        if host not in arcade.LOCAL:
+            tell(settings.elsewhere(command.clients))
+        here = "127.0.0.1" if host == arcade.EVERYWHERE else host
         with arcade.fleet_beside(emulator, replace(settings, server=f"{here}:{port}"), command.clients, tell):
             return _serve_clients(command, host, port)
     settings = replace(settings, server=arcade.find_server(settings))

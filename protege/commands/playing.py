@@ -209,8 +209,8 @@ def run_export(command: Export) -> int:
     print(
         f"{made['model']}: {made['player']}, {size(made['bytes'])}\n"
         f"Checked on {made['frames']:,} frames of real games, action values up to {made['largest_value']:.3g}:\n"
-        f"  against torch          largest difference {made['difference_torch']:.1e}\n"
-        f"  against compiled code  largest difference {made['difference_compiled']:.1e}, "
+        f"  against torch     largest difference {made['difference_torch']:.1e}\n"
+        f"  against the pupil as it plays, difference {made['difference_played']:.1e}, "
         f"same move in {made['same_moves']:,}\n"
         f"{command.out / 'README.md'} shows how to use it."
     )

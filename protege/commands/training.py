@@ -3,9 +3,10 @@
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -95,7 +96,10 @@ def _train_tempest(command: Any, began: float, ending: ExitStack) -> int:
     longer = 2 * command.config.minutes or 20
     print(
         f"Go on for longer:   protege train tempest --resume --run {run.name} --minutes {longer:g}\n"
-        f"See it play:        protege record tempest --player {run.name} --out {run.name}.gif\n"
+        f"Watch it play:      protege watch tempest --player {run.name}\n"
+        f"Its charts:         protege dashboard --run {run.name}\n"
+        f"A film of it:       protege record tempest --player {run.name} --out {run.name}.gif\n"
+        f"On real MAME:       protege serve --no-train --player {run.name}, and beside it protege mame\n"
         f"Measure it again:   protege eval tempest --player {run.name} --player teacher --games 500"
     )
     if command.json:
@@ -121,19 +125,18 @@ def trained(
             for line in attach_mirrors(run, wandb=wandb):
                 console.noted(line)
             if dashboard:
-                ending.callback(_page_beside(console.console, run.path.parent).close)
+                # An address that is broken over two lines is of no use.
+                tell = partial(console.console.print, soft_wrap=True, markup=False)
+                ending.callback(page_beside(tell, run.path.parent).close)
 
         return train(
             config, console, name=name, resume=resume, folder=runs, began=began, prepare=prepare, bridge=bridge
         )
 
 
-def _page_beside(console: Any, runs: Path) -> Any:
-    """The page of a folder of runs in a process of its own; the console says where it is."""
+def page_beside(tell: Callable[[str], None], runs: Path) -> Any:
+    """The page of a folder of runs in a process of its own; `tell` gets the line that says where it is."""
     from protege.dashboard.beside import Beside
-
-    def tell(line: str) -> None:
-        console.print(line, soft_wrap=True, markup=False)  # an address that is broken over two lines is of no use
 
     return Beside(["dashboard", "--no-browser", "--runs", str(runs)], tell)
 

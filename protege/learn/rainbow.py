@@ -92,13 +92,6 @@ def learning_rate_at(config: RainbowConfig, update: int) -> float:
     return floor + (config.learning_rate - floor) * (1 + math.cos(math.pi * turn)) / 2
 
 
-def updates_due(config: RainbowConfig, *, stored: int, frames: int, updates: int) -> int:
-    """Updates that the frames played so far still allow; `updates` and `frames` counted from the same moment."""
-    if stored < max(config.minimum_fill, config.batch):
-        return 0
-    return max(0, int(frames * config.samples_per_frame / config.batch) - updates)
-
-
 # --- distributions -------------------------------------------------------------------------------------------------
 
 
@@ -212,7 +205,7 @@ class Head(nn.Module):
 
     def all(self, streams: Streams) -> Tensor:
         """The logits of all actions (batch, actions, atoms)."""
-        first, *more = self.advantage(streams.hidden).view(len(streams.hidden), -1, self.atoms).split(self.factors, 1)
+        first, *more = self.advantage(streams.hidden).unflatten(1, (-1, self.atoms)).split(self.factors, 1)
         logits: Tensor = first
         for factor in more:
             logits = (logits[:, :, None] + factor[:, None]).flatten(1, 2)

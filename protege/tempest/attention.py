@@ -64,6 +64,7 @@ class AttentionConfig:
     depth: int = 2  # layers of the trunk
     layer_norm: bool = True  # in the trunk
     dueling: bool = True  # a stream for the value of the state beside the one for what each move adds to it
+    attention: bool = True  # lanes attend to enemies; without it the trunk sees the 195 values alone
     self_attention: bool = False  # enemies attend to each other before lanes attend to them
     separate_heads: bool = False  # what a move adds is what its buttons add and what its spinner adds
     visible_only: bool = False  # hide the 16 counters that a person at the machine cannot see
@@ -174,7 +175,7 @@ class Encoder(nn.Module):
 
     def _look(self, lanes: Tensor, enemies: Tensor, mask: Tensor, folded: Folded) -> tuple[Tensor, Tensor]:
         """What all heads of a lane see (games x 16, 8 x 16), and the weights; the mask is 0 or minus infinity."""
-        queries = (lanes @ folded.query.T).view(len(lanes), LANES * HEADS, COLUMNS)
+        queries = (lanes @ folded.query.T).view(-1, LANES * HEADS, COLUMNS)
         # Enemies in rows: a softmax along columns is several times as fast as one along rows of 7.
         weights = torch.softmax(torch.baddbmm(mask[:, :, None], enemies, queries.transpose(1, 2)), 1).transpose(1, 2)
         return (weights @ enemies).view(-1, HEADS * COLUMNS), weights.reshape(-1, LANES, HEADS, ENEMIES)
@@ -202,14 +203,14 @@ class Encoder(nn.Module):
         board = observation[:, observe.SPIKES.start : observe.ANGLES.stop].view(-1, 2, LANES).transpose(1, 2)
         own = torch.round(observation[:, observe.PLAYER_LANE, None] * 15.0).clamp(0, LANES - 1)
         here = (own == self.numbers).to(observation.dtype)
-        return torch.cat([board, here[:, :, None], self.lane_rest.expand(len(observation), -1, -1)], 2)
+        return torch.cat([board, here[:, :, None], self.lane_rest.expand(observation.shape[0], -1, -1)], 2)
 
     def _enemy_tokens(self, observation: Tensor) -> Tensor:
         """The 12 values of a slot, sine and cosine of its place on the circle of lanes, 1, zero (games, 7, 16)."""
-        values = observation.index_select(1, self.enemy_values).view(len(observation), ENEMIES, -1)
+        values = observation.index_select(1, self.enemy_values).view(observation.shape[0], ENEMIES, -1)
         lane = 15.0 * (observation[:, observe.PLAYER_LANE, None] + observation[:, observe.ENEMY_LANES])
         angle = (2 * math.pi / LANES * lane)[:, :, None]
-        rest = self.enemy_rest.expand(len(observation), -1, -1)
+        rest = self.enemy_rest.expand(observation.shape[0], -1, -1)
         return torch.cat([values, torch.sin(angle), torch.cos(angle), rest], 2)
 
 
@@ -237,7 +238,7 @@ class CrowdEncoder(Encoder):
     @staticmethod
     def _heads(projected: Tensor, parts: int) -> Tensor:
         """Tokens (games, tokens, parts x width) as (parts, games, heads, tokens, head's width)."""
-        return projected.view(len(projected), -1, parts, HEADS, HEAD_WIDTH).permute(2, 0, 3, 1, 4)
+        return projected.view(projected.shape[0], -1, parts, HEADS, HEAD_WIDTH).permute(2, 0, 3, 1, 4)
 
     def _fold(self) -> Folded:
         lanes, lane_variance = self.lanes.factors()
@@ -251,9 +252,11 @@ class Body(nn.Module):
 
     def __init__(self, config: AttentionConfig):
         super().__init__()
-        self.encoder = CrowdEncoder() if config.self_attention else Encoder()
+        self.encoder: Encoder | None = None
+        if config.attention:
+            self.encoder = CrowdEncoder() if config.self_attention else Encoder()
         layers: list[nn.Module] = []
-        inputs = observe.VALUES + WIDTH
+        inputs = observe.VALUES + WIDTH * config.attention
         for _ in range(config.depth):
             layers.append(nn.Linear(inputs, config.hidden))
             if config.layer_norm:
@@ -270,10 +273,15 @@ class Body(nn.Module):
     visible: Tensor
 
     def forward(self, observation: Tensor) -> Tensor:
-        if self.visible_only:
-            observation = observation * self.visible
-        features: Tensor = self.trunk(torch.cat([observation, self.encoder(observation)], 1))
+        observation = self.seen(observation)
+        if self.encoder is not None:
+            observation = torch.cat([observation, self.encoder(observation)], 1)
+        features: Tensor = self.trunk(observation)
         return features
+
+    def seen(self, observation: Tensor) -> Tensor:
+        """The observation without what is to stay hidden."""
+        return observation * self.visible if self.visible_only else observation
 
 
 def shape_of(config: AttentionConfig, rainbow: RainbowConfig) -> dict[str, Any]:
@@ -304,11 +312,26 @@ class Attention:
     lane: Ints  # (games,) the player's own
 
 
+@dataclass(frozen=True)
+class Thoughts:
+    """What a pupil makes of some games."""
+
+    values: Floats  # (games, 44)
+    chances: Floats  # (games, 44, atoms): how likely each move leads to the return that an atom stands for
+    support: Floats  # (atoms,) the returns
+    attention: Floats | None  # (games, lanes, 7) by slot of the machine, mean of the heads; None if it has none
+
+
 class RainbowPupil:
     """The player that takes the move of the highest expected return."""
 
     def __init__(self, network: QNetwork):
         self.network = network
+
+    @property
+    def attends(self) -> bool:
+        """Whether its network has attention at all."""
+        return getattr(self.network.body, "encoder", None) is not None
 
     def values(self, observation: Floats) -> Floats:
         """Action values (games, 44)."""
@@ -324,21 +347,31 @@ class RainbowPupil:
     def act(self, frames: Frames) -> Ints:
         return self.values(frames.observation).argmax(1)
 
+    def explain(self, observation: Floats) -> Thoughts:
+        """Why it does what it does."""
+        chances, support = self.distributions(observation)
+        attention = self._attend(observation).mean(2) if self.attends else None
+        return Thoughts(chances @ support, chances, support, attention)
+
     def attention(self, observation: Floats) -> Attention:
         """Which enemies the lanes attend to."""
-        encoder = self.network.body.encoder
-        assert isinstance(encoder, Encoder)
-        with torch.inference_mode():
-            _, found = encoder.attend(self._tensor(observation))
         depths = observation[:, observe.ENEMY_DEPTHS]
         slots = np.argsort(np.where(depths < EMPTY_BELOW, np.inf, depths), axis=1, kind="stable")
-        weights = found.float().cpu().numpy().transpose(0, 2, 1, 3)
+        weights = self._attend(observation).transpose(0, 2, 1, 3)
         return Attention(
             weights=np.take_along_axis(weights, slots[:, None, None], 3),
             slots=slots,
             occupied=np.take_along_axis(depths >= EMPTY_BELOW, slots, 1),
             lane=np.round(observation[:, observe.PLAYER_LANE] * 15).clip(0, LANES - 1).astype(np.int64),
         )
+
+    def _attend(self, observation: Floats) -> Floats:
+        """What each lane's heads attend to (games, lanes, heads, 7)."""
+        body = self.network.body
+        assert isinstance(body, Body) and body.encoder is not None, "a network without attention has none to tell"
+        with torch.inference_mode():
+            _, weights = body.encoder.attend(body.seen(self._tensor(observation)))
+        return weights.float().cpu().numpy()
 
     def _tensor(self, observation: Floats) -> Tensor:
         return torch.from_numpy(observation).to(self.network.support.device)

@@ -126,6 +126,7 @@ _SPLASH: Final = _lines([cmath.rect(0.55 if i % 2 else 1.0, math.pi * i / 8) for
 
 # Room left for the tube between the figures above and the picture's edge; the claw sticks out a little further.
 _LEFT, _RIGHT, _BOTTOM, _TOP = -0.88, 0.88, -0.82, 0.72
+_FAINTEST: Final = 0.12  # weight that is drawn
 _NEAR: Final = 5.0  # nothing nearer to the eye than this is drawn
 _OUTLINES: Final = levels.TUBE_POINTS[:, :16] + 1j * levels.TUBE_POINTS[:, 16:32]  # (shapes, corners)
 
@@ -286,10 +287,21 @@ def _flipping(scene: _Scene, slot: int) -> Place:
     return corner + along / 2, along
 
 
+def _place(scene: _Scene, slot: int) -> Place:
+    """Where an enemy is: in its lane, turning into another, or, a fuseball, on a line between two."""
+    lane, kind = scene.memory[ram.ENEMY_LANE + slot] & 15, scene.memory[ram.ENEMY_TYPE + slot]
+    if kind & ram.TYPE_BITS == ram.FUSEBALL:
+        along, edge = scene.lane(lane)[1], scene.memory[ram.ENEMY_EDGE + slot]
+        return scene.corners[lane] + (along * (edge & 7) / 8 if edge & 0x80 else 0), along
+    return _flipping(scene, slot) if kind & ram.BETWEEN_LANES else scene.lane(lane)
+
+
+def _depth(scene: _Scene, slot: int) -> float:
+    return scene.memory[ram.ENEMY_DEPTH + slot] + scene.memory[ram.ENEMY_FRACTION + slot] / 256
+
+
 def _draw_fuseball(scene: _Scene, slot: int, depth: float) -> None:
-    line, edge = scene.memory[ram.ENEMY_LANE + slot] & 15, scene.memory[ram.ENEMY_EDGE + slot]
-    along = scene.lane(line)[1]
-    place = scene.corners[line] + (along * (edge & 7) / 8 if edge & 0x80 else 0), along
+    place = _place(scene, slot)
     for i, colour in enumerate(_RAINBOW[:5]):
         sway = cmath.rect(1, 0.5 * math.sin(1.9 * scene.tick + 2.1 * i + slot))
         arm = cmath.rect(0.42, 2 * math.pi * i / 5 + 0.11 * scene.tick)
@@ -312,13 +324,13 @@ def _draw_enemies(scene: _Scene) -> None:
     for slot in range(ram.ENEMY_COUNT):
         if not memory[ram.ENEMY_DEPTH + slot]:
             continue
-        depth = memory[ram.ENEMY_DEPTH + slot] + memory[ram.ENEMY_FRACTION + slot] / 256
+        depth = _depth(scene, slot)
         kind, lane = memory[ram.ENEMY_TYPE + slot] & ram.TYPE_BITS, memory[ram.ENEMY_LANE + slot]
         if kind == ram.FUSEBALL:
             _draw_fuseball(scene, slot, depth)
             continue
         flips = memory[ram.ENEMY_TYPE + slot] & ram.BETWEEN_LANES != 0
-        place = _flipping(scene, slot) if flips else scene.lane(lane)
+        place = _place(scene, slot)
         if kind == ram.PULSAR:
             lit = () if flips else (scene.corners[lane & 15], scene.corners[(lane + 1) & 15])
             _draw_pulsar(scene, place, depth, lit)
@@ -475,6 +487,24 @@ def vectors(row: NDArray[np.uint8]) -> Picture:
     draw(scene)
     if draw is not _draw_title:
         _draw_figures(scene, playing=draw is _draw_field)
+    return scene.picture()
+
+
+def gaze(row: NDArray[np.uint8], weights: NDArray[np.float32]) -> Picture:
+    """What a player attends to: lines from lanes at the rim to enemies, as bright as the weights (lanes, slots) are.
+
+    Those of the player's own lane are yellow. Weights that no eye would see are left out.
+    """
+    scene = _Scene(row.astype(np.uint8, copy=False).tobytes())
+    scene.flat(_lines([0, 0]), WHITE, 0.0)  # a picture has at least one line
+    for slot in range(ram.ENEMY_COUNT):
+        if scene.memory[ram.ENEMY_DEPTH + slot]:
+            enemy, depth = _place(scene, slot)[0], _depth(scene, slot)
+            for lane in scene.lanes:
+                colour = YELLOW if lane == scene.memory[ram.PLAYER_LANE] else WHITE
+                if weights[lane, slot] >= _FAINTEST:
+                    ends = np.array([scene.lane(lane)[0], enemy])
+                    scene.deep(ends, (ram.RIM, depth), colour, float(weights[lane, slot]))
     return scene.picture()
 
 

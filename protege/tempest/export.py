@@ -1,7 +1,7 @@
 """A pupil as files that need no Protege: an ONNX model, a description of its input and output, and a README.
 
 The lane map is part of the model, so 195 values go in and 44 action values come out. Nothing is written before the
-model has given the same values as the pupil, in torch and compiled, on frames of real games.
+model has given the same values as the pupil, in torch and as it plays, on frames of real games.
 """
 
 import json
@@ -23,8 +23,9 @@ from protege.files import replacing
 from protege.metrics import near
 from protege.runs import list_runs
 from protege.tempest import observe
+from protege.tempest.attention import RainbowPupil, load_pupil
 from protege.tempest.env import Games, starts
-from protege.tempest.network import Floats, LaneMap, Pupil, load_pupil
+from protege.tempest.network import Floats, LaneMap, Pupil
 from protege.tempest.players import CHAMPIONS, checkpoint_of
 from protege.tempest.teacher import ACTIONS
 
@@ -81,12 +82,12 @@ def export(name: str, out: Path, runs: Path | None = None) -> dict[str, Any]:
     pupil = load_pupil(path)
     _make_folder(out)
     observation = _observations(pupil)
-    compiled = pupil.values(observation)
-    if not np.isfinite(compiled).all():
+    played = pupil.values(observation)
+    if not np.isfinite(played).all():
         raise ExportError(f"the pupil in {path} gives values that are no numbers: its training went wrong, use another")
-    whole = _Whole(pupil).eval()
+    whole = (_WholeRainbow(pupil) if isinstance(pupil, RainbowPupil) else _Whole(pupil)).eval()
     model = _to_onnx(whole)
-    check = _check(model, whole, observation, compiled)
+    check = _check(model, whole, observation, played)
     about = _describe(name, checkpoints.load(path), check)
     try:
         for file, content in (
@@ -118,6 +119,17 @@ class _Whole(nn.Module):
         # The hidden values reach the network unchanged or not at all, so hiding them before the map is the same.
         values: Tensor = self.network(self.lane_map(torch.where(self.seen, observation, 0.0)))
         return values
+
+
+class _WholeRainbow(nn.Module):
+    """The same for a pupil with a distribution for each action: what comes out is the mean of each."""
+
+    def __init__(self, pupil: RainbowPupil):
+        super().__init__()
+        self.network = pupil.network
+
+    def forward(self, observation: Tensor) -> Tensor:
+        return self.network.expected(self.network(observation))
 
 
 def _to_onnx(whole: nn.Module) -> bytes:
@@ -158,8 +170,8 @@ def _quiet() -> Iterator[None]:
 # --- the check -----------------------------------------------------------------------------------------------------
 
 
-def _check(model: bytes, whole: nn.Module, observation: Floats, compiled: Floats) -> dict[str, Any]:
-    """Compare the model with the pupil in torch and compiled; raises unless they differ by rounding alone."""
+def _check(model: bytes, whole: nn.Module, observation: Floats, played: Floats) -> dict[str, Any]:
+    """Compare the model with the pupil in torch and as it plays; raises unless they differ by rounding alone."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -171,11 +183,11 @@ def _check(model: bytes, whole: nn.Module, observation: Floats, compiled: Floats
         in_torch = whole(torch.from_numpy(observation)).numpy()
     differences = {
         "difference_torch": float(np.abs(exported - in_torch).max()),
-        "difference_compiled": float(np.abs(exported - compiled).max()),
+        "difference_played": float(np.abs(exported - played).max()),
         "difference_alone": float(np.abs(exported[:8] - alone).max()),
     }
-    largest = float(np.abs(compiled).max())
-    moves, best = exported.argmax(1), compiled.argmax(1)
+    largest = float(np.abs(played).max())
+    moves, best = exported.argmax(1), played.argmax(1)
     limit = TOLERANCE * max(1.0, largest)
     if not all(difference <= limit for difference in differences.values()):  # also where one is not a number
         found = ", ".join(f"{name.replace('_', ' ')} {value:.3g}" for name, value in differences.items())
@@ -192,7 +204,7 @@ def _check(model: bytes, whole: nn.Module, observation: Floats, compiled: Floats
     }
 
 
-def _observations(pupil: Pupil) -> Floats:
+def _observations(pupil: Pupil | RainbowPupil) -> Floats:
     """Frames of games from low to high levels, half of them played by the pupil and half by the teacher."""
     levels = np.linspace(1, 99, CHECKED_GAMES).round().astype(int).tolist()
     games = Games(starts(CHECKED_GAMES, seed=1, level=levels))
@@ -224,8 +236,8 @@ def _describe(name: str, saved: checkpoints.Checkpoint, check: Mapping[str, Any]
             "protege": saved.protege,
             "commit": saved.commit,
             "frames": state.get("frames"),
-            "widths": list(state["widths"]),
-            "visible_only": state["visible_only"],
+            "network": state["shape"]["attention"] if "shape" in state else {"widths": list(state["widths"])},
+            "visible_only": state["shape"]["attention"]["visible_only"] if "shape" in state else state["visible_only"],
         },
         "scores": {key: state[key] for key in scores if key in state},
         "input": {
@@ -261,7 +273,7 @@ def _readme(about: Mapping[str, Any]) -> str:
     source, check = about["source"], about["check"]
     trained = f", trained for {source['frames']:,} frames" if source["frames"] else ""
     ignored = "\nIt ignores the 16 hidden values, which no player can see." if source["visible_only"] else ""
-    difference = max(check["difference_torch"], check["difference_compiled"])
+    difference = max(check["difference_torch"], check["difference_played"])
     scores = "".join(f"- {key.replace('_', ' ')}: {value:,.0f}\n" for key, value in about["scores"].items())
     measured = f"\nMeasured in training:\n\n{scores}" if scores else ""
     return f"""# {source["player"]}, a Tempest player

@@ -1,20 +1,23 @@
 """Tempest to watch and to play: games that go on tick by tick and tell a page what to draw.
 
 A show has a `rate` in ticks a second, `tick`, which plays one and returns a message, and `hear` for what a viewer says.
-There are three: players at work (`LiveGames`), a person beside the champion (`HumanGame`), and one recorded game, to be
-wound to and fro (`Film`). Knows no socket: whoever serves the page drives shows and passes messages on.
+There are four: players at work (`LiveGames`), clients of an arcade server (`ArcadeGames`), a person beside the champion
+(`HumanGame`), and one recorded game, to be wound to and fro (`Film`), which is why this is a little above 600 lines.
+Knows no socket: whoever serves the page drives shows and passes messages on.
 
 A message is the length of a JSON text (4 bytes, little end first), the text, and for every game whose `lines` are not 0
 its lines: x, y, x, y as 16-bit numbers of 1/32767, then red, green, blue, then brightness in hundredths, 8 bits each.
+The same for the `gaze` lines behind them, which tell what the player attends to.
 """
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
@@ -28,11 +31,17 @@ from protege.runs import Run, RunError, checked_name, list_runs, open_run, runs_
 from protege.tempest import draw, ram, sim
 from protege.tempest.env import Frames, Games, starts, to_commands
 from protege.tempest.levels import LAST_LEVEL, START_LEVELS
+from protege.tempest.observe import VALUES
 from protege.tempest.players import BUILT_IN, CHAMPIONS, Player, checkpoint_of, find_player
 from protege.tempest.ram import Row
 from protege.tempest.recording import SUFFIX, Moves, Recording, load_recording
+from protege.tempest.screens import Arcade, Screen, activity, arcades, memory_of
 from protege.tempest.sim import Commands
 from protege.tempest.teacher import ACTIONS
+from protege.tempest.wire import PORT
+
+if TYPE_CHECKING:
+    from protege.tempest.attention import Thoughts  # torch takes a second to import, and scripts need none
 
 RATE: Final = ram.TICKS_PER_SECOND
 GRID: Final = (1, 4, 9, 16)  # games that can be watched side by side
@@ -40,6 +49,7 @@ DRAWN: Final = 8  # pictures a tick: a grid of more games shows each of them les
 GAME_OVER_TICKS: Final = 70  # how long a finished game stays on the screen
 RELOAD_SECONDS: Final = 1.0  # between looks for newer weights
 TOP: Final = 5  # action values that are told
+EXPLAINED: Final = 4  # games in which attention is shown: in smaller pictures nobody sees it
 
 Values = npt.NDArray[np.float32]  # (games, 44)
 Command = tuple[int, int, int]  # fire, zap, spinner
@@ -65,7 +75,8 @@ class Decision:
     """What a player does, and why, as far as he can tell."""
 
     commands: Commands  # (games, 3)
-    values: Values | None
+    values: Values | None = None
+    thoughts: "Thoughts | None" = None
 
 
 class WatchedPlayer:
@@ -86,9 +97,13 @@ class WatchedPlayer:
 
     def decide(self, frames: Frames) -> Decision:
         """Actions for the frames as they stand."""
+        explain = getattr(self.player, "explain", None)
+        if explain is not None:
+            thoughts = explain(frames.observation)
+            return Decision(ACTIONS[thoughts.values.argmax(1)], thoughts.values, thoughts)
         valued = getattr(self.player, "values", None)
         if valued is None:
-            return Decision(to_commands(self.player.act(frames), len(frames.score)), None)
+            return Decision(to_commands(self.player.act(frames), len(frames.score)))
         values = valued(frames.observation)
         return Decision(ACTIONS[values.argmax(1)], values)
 
@@ -128,13 +143,19 @@ def _weights(name: str, runs: Path | None) -> Path | None:
     return run.last if run.is_training() and run.last.is_file() else path
 
 
-def _say(frames: Frames, g: int, command: npt.NDArray[np.int8], values: Values | None, control: str) -> dict[str, Any]:
+def _say(
+    frames: Frames, g: int, command: npt.NDArray[np.int8], decided: Decision, control: str
+) -> dict[str, Any]:  # fmt: skip
     """What is told about a game beside its picture."""
     said: dict[str, Any] = {"control": control, "action": command.tolist(), "advice": frames.advice[g].tolist()}
-    if values is not None:
+    if decided.values is not None:
+        values = decided.values
         best = np.argsort(values[g])[::-1][:TOP]
         said["values"] = [[*ACTIONS[a].tolist(), round(float(values[g, a]), 4)] for a in best]
         said["range"] = [round(float(values[g].min()), 4), round(float(values[g].max()), 4)]
+        if decided.thoughts is not None and g == 0:  # only the first game's reasons are shown
+            said["chances"] = np.round(1000 * decided.thoughts.chances[g, best]).astype(int).tolist()
+            said["support"] = [float(decided.thoughts.support[0]), float(decided.thoughts.support[-1])]
     return said
 
 
@@ -155,6 +176,7 @@ class _Table:
     def __init__(self, rows: ram.Rows) -> None:
         self.games = Games(rows)
         self.said: list[dict[str, Any]] = [{"control": ""} for _ in range(len(rows))]
+        self.attention: dict[int, Values] = {}  # of the games in which it is told, lanes to slots
 
     def tick(
         self, player: WatchedPlayer, which: Sequence[int], given: Mapping[int, Command], giver: str = "you"
@@ -170,7 +192,10 @@ class _Table:
             for g in asked.tolist():
                 commands[g] = given.get(g, decided.commands[g])
                 control = giver if g in given else player.control
-                self.said[g] = _say(frames, g, commands[g], decided.values, control)
+                self.said[g] = _say(frames, g, commands[g], decided, control)
+                attention = None if decided.thoughts is None else decided.thoughts.attention
+                if attention is not None and len(rows) <= EXPLAINED:
+                    self.attention[g] = attention[g]
         for g in which:
             if not sim.is_over(rows[g]):
                 sim.step_game(rows[g], commands[g, 0] != 0, commands[g, 1] != 0, False, int(commands[g, 2]))
@@ -179,12 +204,23 @@ class _Table:
     def message(self, drawn: Sequence[int], **more: Any) -> bytes:
         """Everything about all games, with the pictures of some."""
         rows = self.games.rows
-        pictures = {g: draw.vectors(rows[g]) for g in drawn}
-        told = [
-            _figures(row) | self.said[g] | {"lines": len(pictures[g].segments) if g in pictures else 0}
-            for g, row in enumerate(rows)
-        ]
-        return pack({"games": told, **more}, [pictures[g] for g in sorted(pictures)])
+        told, pictures = [], []
+        for g, row in enumerate(rows):
+            said = _figures(row) | self.said[g] | {"lines": 0}
+            if g in drawn:
+                pictures += _draw(row, self.attention.get(g), said)
+            told.append(said)
+        return pack({"games": told, **more}, pictures)
+
+
+def _draw(row: Row, attention: Values | None, said: dict[str, Any]) -> list[draw.Picture]:
+    """A game's picture and what its player attends to, with their numbers of lines said."""
+    pictures = [draw.vectors(row)]
+    said["lines"] = len(pictures[0].segments)
+    if attention is not None:
+        pictures.append(draw.gaze(row, attention))
+        said["gaze"] = len(pictures[1].segments)
+    return pictures
 
 
 # --- watching ------------------------------------------------------------------------------------------------------
@@ -221,6 +257,85 @@ class LiveGames:
 
     def hear(self, words: Mapping[str, Any]) -> None:
         """Nobody steers these."""
+
+
+class ArcadeGames:
+    """The games of an arcade server's clients: drawn from what they send, with what the server answered.
+
+    Values and the like come from the player's weights as they were last saved, so they may be a minute older than those
+    that chose the move.
+    """
+
+    rate = RATE
+
+    def __init__(self, folder: Path, server: str, find: Callable[[str], WatchedPlayer], *, games: int = 1) -> None:
+        self.folder, self.server, self.find, self.games = folder, server, find, games
+        self.arcade: Arcade | None = None
+        self.player: WatchedPlayer | None = None
+        self.next_look = 0.0  # for a player that could not be found yet
+        self.best: dict[int, int] = {}  # by place: the highest score seen
+        self.turn = 0
+
+    def tick(self) -> bytes:
+        """Look at the clients' screens as they are now."""
+        if self.arcade is None or not self.arcade.is_alive():
+            self.arcade = next((found for found in arcades(self.folder) if found.server == self.server), None)
+            self.player, self.next_look = None, 0.0  # it may be another one than before
+        if self.arcade is None:
+            return pack({"games": [], "note": f"No arcade server is at work at port {self.server}."}, [])
+        everybody = self.arcade.screens()
+        screens = everybody[: self.games]
+        note = "No client is connected." if not screens else f"{len(everybody)} connected, {_doing(screens[0])}"
+        frames, decided = self._think(screens)
+        told: list[dict[str, Any]] = []
+        pictures: list[draw.Picture] = []
+        for g, screen in enumerate(screens):
+            place, score = int(screen["place"]), int(screen["packet"]["score"])
+            self.best[place] = max(score, self.best.get(place, 0))
+            row, control = memory_of(screen, self.best[place]), screen["control"].decode()
+            told.append(_figures(row) | {"control": "", "client": _name(screen), "lines": 0})
+            if control:
+                told[g] |= _say(frames, g, screen["command"], decided, control)
+            if (g - self.turn) % len(screens) < DRAWN:
+                attention = decided.thoughts.attention[g] if decided.thoughts and len(screens) <= EXPLAINED else None
+                pictures += _draw(row, attention if control else None, told[g])
+        self.turn = (self.turn + DRAWN) % max(1, len(screens))
+        return pack({"games": told, "player": self.arcade.player, "note": note}, pictures)
+
+    def hear(self, words: Mapping[str, Any]) -> None:
+        """Nobody steers these."""
+
+    def _think(self, screens: Sequence[Screen]) -> tuple[Frames, Decision]:
+        """What the player makes of the games, as far as it can be asked."""
+        assert self.arcade is not None, "looked at"
+        frames = _frames_of(screens)
+        if self.player is None and time.monotonic() >= self.next_look:
+            self.next_look = time.monotonic() + RELOAD_SECONDS
+            with suppress(ProtegeError):  # a run without weights yet, or a player that only the server knows
+                self.player = self.find(self.arcade.player)
+        if self.player is None or self.player.control != "pupil" or not screens:
+            return frames, Decision(frames.advice)
+        self.player.refresh()
+        return frames, self.player.decide(frames)
+
+
+def _frames_of(screens: Sequence[Screen]) -> Frames:
+    """What a pupil needs to see to say what it thinks, and the teacher's advice."""
+    found: dict[str, Any] = {name: np.zeros(len(screens)) for name in Frames._fields}
+    values = np.array([screen["packet"]["values"] for screen in screens], np.float32).reshape(-1, VALUES)
+    advice = ACTIONS[np.array([screen["client"]["advice"] for screen in screens], np.int64)]
+    return Frames(**found | {"observation": values.clip(-1, 1), "advice": advice})
+
+
+def _doing(screen: Screen) -> str:
+    """A client in a few words."""
+    doing = activity(int(screen["packet"]["state"]), int(screen["packet"]["mode"]))
+    return f"first {_name(screen) or 'one without a name'}: {doing}, {screen['rate']:,.0f} frames/s"
+
+
+def _name(screen: Screen) -> str:
+    name: str = screen["name"].decode(errors="replace")  # may have been cut within a letter
+    return name
 
 
 class Film:
@@ -453,8 +568,9 @@ class TempestShows:
 
     def __init__(self, runs: Path | None = None, more_players: Sequence[str] = ()) -> None:
         self.runs = runs
+        self.folder = runs_folder(runs)
         self.more_players = tuple(more_players)  # named by whoever started the server: a page cannot import code
-        self.scores = HighScores(runs_folder(runs) / "tempest-highscores.json")
+        self.scores = HighScores(self.folder / "tempest-highscores.json")
 
     def about(self) -> dict[str, Any]:
         """What a page can ask for."""
@@ -465,6 +581,7 @@ class TempestShows:
             "players": self.players(),
             "recordings": {name: files for name, files in recordings.items() if files},
             "start_levels": START_LEVELS.tolist(),
+            "arcades": [{"server": arcade.server, "player": arcade.player} for arcade in arcades(self.folder)],
             "grid": GRID,
             "rate": RATE,
         }
@@ -475,15 +592,21 @@ class TempestShows:
 
     def shared(self, kind: str) -> bool:
         """Whether viewers with the same settings see the same show."""
-        return kind == "watch"
+        return kind in ("watch", "arcade")
 
-    def open(self, kind: str, settings: Mapping[str, str]) -> LiveGames | Film | HumanGame:
-        """A show: `watch` (player, games, level), `film` (player, and seed, game, level or recording) or `play`."""
+    def open(self, kind: str, settings: Mapping[str, str]) -> LiveGames | ArcadeGames | Film | HumanGame:
+        """A show: `watch` (player, games, level), `film` (player, and seed, game, level or recording), `play`, or
+        `arcade` (server, games).
+        """
         level = _number(settings, "level", 1, 1, LAST_LEVEL)
         match kind:
             case "watch":
                 games = _number(settings, "games", 1, 1, GRID[-1])
                 return LiveGames(self._player(settings), games=games, level=level)
+            case "arcade":
+                games = _number(settings, "games", 1, 1, GRID[-1])
+                server = str(_number(settings, "server", PORT, 1, 65535))
+                return ArcadeGames(self.folder, server, lambda name: self._player({"player": name}), games=games)
             case "film" if "recording" in settings:
                 recording = self._recording(settings)
                 return Film(self._player(settings), recording.start, recording.moves)
@@ -493,7 +616,7 @@ class TempestShows:
                 return Film(self._player(settings), start)
             case "play":
                 return HumanGame(WatchedPlayer("champion", self.runs), self.scores)
-        raise ProtegeError(f"there is no show {kind!r}: expected watch, film or play")
+        raise ProtegeError(f"there is no show {kind!r}: expected watch, arcade, film or play")
 
     def high_scores(self) -> list[dict[str, Any]]:
         """The table, best first."""

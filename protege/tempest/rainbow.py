@@ -101,10 +101,11 @@ class RainbowPractice:
         self.config, self.own, self.replay_path = config, config.rainbow, replay_path
         c = self.own
         reports: dict[str, Callable[[], Report | str]] = {
-            "attention": self._attention,
             "replay": self._contents,
             "flush": self._flush,
         }
+        if c.network.attention:
+            reports["attention"] = self._attention
         self.switches = Switches(c.learner.learning_rate, reports)
         self.frames = 0
         self.position = 0  # frames as the schedules count them
@@ -187,6 +188,9 @@ class RainbowPractice:
         acting = time.thread_time() - began - simulating
         frames_played = self.own.piece * self.own.games
         return Piece(content, frames_played, games.state(), games.taken_episodes(), simulating, acting)
+
+    def remaining(self, ahead: list[Piece]) -> list[Piece]:
+        return []  # a resumed run plays them again
 
     def learn(self, piece: Piece, done: float) -> dict[str, float]:
         c, learner = self.own, self.learner
@@ -342,9 +346,10 @@ class RainbowPractice:
         c, size = self.own, sum(parameter.numel() for parameter in self.learner.network.parameters())
         hidden = self.described["attention"]["visible_only"]
         sees = "179 values a person can see" if hidden else "195 values"
+        looking = ", lanes attend to enemies" if c.network.attention else ""
         share = f"{c.replay.capacity:,} steps, {self.replay.nbytes / 1e9:.1f} GB when full"
         return {
-            "network": f"{sees}, lanes attend to enemies -> {' -> '.join([str(c.network.hidden)] * c.network.depth)} "
+            "network": f"{sees}{looking} -> {' -> '.join([str(c.network.hidden)] * c.network.depth)} "
             f"-> 44 moves x {c.learner.atoms} returns, {size:,} parameters",
             "learner": f"Rainbow: {c.games} games, {c.replay.steps} steps a return, batch {c.learner.batch}, "
             f"{c.learner.samples_per_frame:g} samples a frame, discount {c.replay.discount:g}",

@@ -5,8 +5,8 @@ import { HOPELESS, Line, address, ask, el, short, whole, write } from "./page.js
 
 /** A show on the server and the screens it is drawn on. Rests while nobody can see it. */
 export class Audience {
-  constructor(path, screens, heard, failed) {
-    Object.assign(this, { path, screens, heard, failed });
+  constructor(path, screens, heard, failed, attentive = () => false) {
+    Object.assign(this, { path, screens, heard, failed, attentive });
     this.onHidden = () => (document.hidden ? this.rest() : this.begin());
     document.addEventListener("visibilitychange", this.onHidden);
     this.begin();
@@ -19,7 +19,10 @@ export class Audience {
       heard: (message) => {
         if (typeof message === "string") return this.failed(JSON.parse(message).error);
         const said = decode(message);
-        said.games.forEach((game, i) => game.picture && this.screens[i]?.show(game.picture));
+        const attentive = this.attentive();
+        said.games.forEach((game, i) => {
+          if (game.picture) this.screens[i]?.show(game.picture, attentive ? game.attention : []);
+        });
         this.heard(said);
       },
       lost: (code) => code === HOPELESS || this.failed(""), // then it has been said why
@@ -70,14 +73,17 @@ export class Preview {
     this.sight.observe(this.canvas);
   }
 
-  begin(game, player) {
-    if (this.audience) return;
+  async begin(game, player) {
+    this.wanted = true;
+    const { arcades = [] } = await ask(address("games", game)).catch(() => ({}));
+    if (this.audience || !this.wanted) return;
+    const arcade = arcades.find((one) => one.player === player);
     this.audience = new Audience(
-      showAddress(game, "watch", { player }),
+      arcade ? showAddress(game, "arcade", { server: arcade.server }) : showAddress(game, "watch", { player }),
       [new Screen(this.canvas)],
-      ({ games: [one] }) => {
-        write(this.note, "");
-        write(this.figures, `${whole(one.score)} · level ${one.level}`);
+      ({ games: [one], note }) => {
+        write(this.note, one ? "" : note);
+        if (one) write(this.figures, `${whole(one.score)} · level ${one.level}`);
       },
       (reason) => {
         if (reason) write(this.note, reason);
@@ -86,6 +92,7 @@ export class Preview {
   }
 
   rest() {
+    this.wanted = false;
     this.audience?.close();
     this.audience = null;
   }
@@ -112,12 +119,15 @@ export function choice(options, value, change) {
   );
 }
 
-/** The live view: a player's games, or one evaluation game on film, and why the player does what it does. */
+/**
+ * The live view: a player's games, those of an arcade server's clients, or one evaluation game on film; and why the
+ * player does what it does.
+ */
 export class LiveView {
   constructor(game, settings) {
     this.game = game;
-    this.settings = { player: "champion", games: "1", level: "1", kind: "watch", seed: "1", number: "0", ...settings };
-    if (!["watch", "film", "recording"].includes(this.settings.kind)) this.settings.kind = "watch";
+    this.settings = { player: "champion", games: "1", level: "1", kind: "", seed: "1", number: "0", ...settings };
+    if (!["watch", "arcade", "film", "recording"].includes(this.settings.kind)) this.settings.kind = "";
     this.stage = el("div", { class: "stage" });
     this.reasons = el("aside", { class: "reasons", "aria-label": "What the player does and why" });
     this.tools = el("form", { class: "tools", onsubmit: (event) => event.preventDefault() });
@@ -137,10 +147,15 @@ export class LiveView {
 
   async build() {
     const { settings } = this;
-    const nothing = { players: [], recordings: {}, grid: [1], rate: 27 };
-    const { players, recordings, grid, rate } = await ask(address("games", this.game)).catch(() => nothing);
+    const nothing = { players: [], recordings: {}, arcades: [], grid: [1], rate: 27 };
+    const { players, recordings, arcades, grid, rate } = await ask(address("games", this.game)).catch(() => nothing);
     this.rate = rate;
     if (!players.includes(settings.player)) players.unshift(settings.player);
+    const arcade = arcades.find(({ player }) => player === settings.player);
+    if (!settings.kind) Object.assign(settings, arcade ? { kind: "arcade", server: arcade.server } : { kind: "watch" });
+    const servers = new Set(arcades.map(({ server }) => server));
+    if (settings.kind === "arcade") servers.add(settings.server);
+    const alive = settings.kind === "watch" || settings.kind === "arcade";
     const films = recordings[settings.player] ?? [];
     const set = (name) => (value) => this.change({ [name]: value });
     const number = (name, least, most) =>
@@ -152,23 +167,35 @@ export class LiveView {
         onchange: (event) => set(name)(event.target.value),
       });
     this.tools.replaceChildren(
-      field(
-        "Player",
-        choice(
-          players.map((name) => [name, name]),
-          settings.player,
-          set("player"),
-        ),
-      ),
+      settings.kind === "arcade"
+        ? ""
+        : field(
+            "Player",
+            choice(
+              players.map((name) => [name, name]),
+              settings.player,
+              set("player"),
+            ),
+          ),
       field(
         "Show",
         choice(
-          [["watch", "live"], ["film", "an evaluation game"], ...films.map((file) => [`recording ${file}`, file])],
-          settings.kind === "recording" ? `recording ${settings.recording}` : settings.kind,
-          (value) => this.change({ kind: value.split(" ")[0], recording: value.split(" ").slice(1).join(" ") }),
+          [
+            ["watch", "live"],
+            ["film", "an evaluation game"],
+            ...films.map((file) => [`recording ${file}`, file]),
+            ...[...servers].map((server) => [`arcade ${server}`, `arcade clients, port ${server}`]),
+          ],
+          [settings.kind, { recording: settings.recording, arcade: settings.server }[settings.kind]]
+            .filter(Boolean)
+            .join(" "),
+          (value) => {
+            const [kind, ...which] = value.split(" ");
+            this.change({ kind, recording: which.join(" "), server: which.join(" ") });
+          },
         ),
       ),
-      settings.kind === "watch"
+      alive
         ? field(
             "Games",
             choice(
@@ -180,8 +207,8 @@ export class LiveView {
         : "",
       settings.kind === "film" ? field("Seed", number("seed", 0, 2 ** 31 - 1)) : "",
       settings.kind === "film" ? field("Game", number("number", 0, 999_999)) : "",
-      settings.kind === "recording" ? "" : field("Level", number("level", 1, 99)),
-      settings.kind === "watch"
+      settings.kind === "watch" || settings.kind === "film" ? field("Level", number("level", 1, 99)) : "",
+      alive
         ? el(
             "button",
             { type: "button", class: "pause", "aria-pressed": "false", onclick: () => this.pause() },
@@ -189,7 +216,7 @@ export class LiveView {
           )
         : "",
     );
-    if (settings.kind !== "watch") this.buildFilm();
+    if (!alive) this.buildFilm();
     this.start();
   }
 
@@ -197,7 +224,8 @@ export class LiveView {
     const asked = { ...this.settings, ...settings };
     if (settings.player && asked.kind === "recording") asked.kind = "watch"; // it belongs to the other player
     const kept = {
-      watch: ["player", "games", "level"],
+      watch: ["player", "kind", "games", "level"],
+      arcade: ["player", "kind", "server", "games"],
       film: ["player", "kind", "seed", "number", "level"],
       recording: ["player", "kind", "recording"],
     }[asked.kind];
@@ -205,21 +233,23 @@ export class LiveView {
   }
 
   start() {
-    const { kind, player, games, level, seed, number, recording } = this.settings;
-    const count = kind === "watch" ? Number(games) : 1;
-    const cells = Array.from({ length: count }, (_, i) => tube(`game ${i + 1} of ${player}`));
+    const { kind, player, games, level, seed, number, recording, server } = this.settings;
+    const count = kind === "watch" || kind === "arcade" ? Number(games) : 1;
+    const whose = kind === "arcade" ? "the arcade clients" : player;
+    const cells = Array.from({ length: count }, (_, i) => tube(`game ${i + 1} of ${whose}`));
     this.stage.style.setProperty("--across", Math.round(Math.sqrt(count)));
     this.element.dataset.kind = kind;
     this.stage.replaceChildren(...cells);
     const screens = cells.map((canvas) => new Screen(canvas, { fine: count <= 4 }));
     const asked = {
       watch: { player, games, level },
+      arcade: { server, games },
       film: { player, level, seed, game: number },
       recording: { player, recording },
     }[kind];
     write(this.note, "setting up the game");
     this.audience = new Audience(
-      showAddress(this.game, kind === "watch" ? "watch" : "film", asked),
+      showAddress(this.game, kind === "recording" ? "film" : kind, asked),
       screens,
       (said) => {
         write(this.note, said.note);
@@ -229,6 +259,7 @@ export class LiveView {
       (reason) => {
         write(this.note, reason || "the connection is lost, trying again");
       },
+      () => this.parts?.attention.checked,
     );
   }
 
@@ -244,8 +275,10 @@ export class LiveView {
   /** What the first game's player did in the last frame. */
   explain(said) {
     const [game] = said.games;
+    if (!game) return;
     this.parts ??= this.buildReasons();
-    const { control, action, advice, spin, fire, zap, heading, values, figures } = this.parts;
+    const { control, action, advice, spin, fire, zap, heading, values, figures, gaze } = this.parts;
+    if (said.games.some((one) => one.gaze)) gaze.hidden = false;
     control.dataset.control = game.control;
     write(control, game.control || "–");
     write(figures.score, whole(game.score));
@@ -268,11 +301,33 @@ export class LiveView {
       write(line.children[0], commandName([f, z, s]));
       write(line.children[1], short(value));
       line.children[2].style.setProperty("--share", (value - low) / (high - low || 1));
+      if (game.chances) this.showChances(line, game.chances[i], game.support);
     });
   }
 
+  /** How likely a move leads to how much: a small hill over the range of returns that has any chance at all. */
+  showChances(line, chances, [low, high]) {
+    const hill = line.querySelector("canvas") ?? line.appendChild(el("canvas", { class: "chances", role: "img" }));
+    const wide = (hill.width = Math.max(1, Math.round(hill.clientWidth * devicePixelRatio)));
+    const tall = (hill.height = Math.max(1, Math.round(hill.clientHeight * devicePixelRatio)));
+    const context = hill.getContext("2d");
+    context.fillStyle = getComputedStyle(hill).color;
+    const most = Math.max(...chances);
+    const bar = wide / chances.length;
+    chances.forEach((chance, i) => {
+      const height = (tall * chance) / most;
+      context.fillRect(i * bar, tall - height, Math.max(1, bar - 1), height);
+    });
+    const at = low + ((high - low) * chances.indexOf(most)) / (chances.length - 1);
+    hill.setAttribute("aria-label", `most likely return ${short(at)} of ${short(low)} to ${short(high)}`);
+    hill.title = `returns from ${short(low)} to ${short(high)}, most likely ${short(at)}`;
+  }
+
   buildReasons() {
+    const attention = el("input", { type: "checkbox", checked: true });
     const parts = {
+      attention,
+      gaze: el("label", { class: "gaze", hidden: true }, attention, " attention from lanes to enemies"),
       control: el("b", { class: "control" }),
       action: el("b", { class: "action" }),
       advice: el("b", { class: "advice" }),
@@ -290,6 +345,7 @@ export class LiveView {
       el("div", { class: "panel" }, parts.spin, parts.fire, parts.zap),
       el("p", {}, el("span", {}, "does "), parts.action),
       el("p", {}, el("span", {}, "teacher says "), parts.advice),
+      parts.gaze,
       parts.heading,
       parts.values,
     );
@@ -350,7 +406,7 @@ export class LiveView {
   }
 
   key(event) {
-    if (this.settings.kind === "watch" || event.target.closest?.("input, select, textarea, button")) return;
+    if (!this.playButton || event.target.closest?.("input, select, textarea, button")) return;
     const words = {
       " ": { pause: !this.filmed?.paused },
       ArrowLeft: { step: -1 },

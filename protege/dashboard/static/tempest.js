@@ -7,11 +7,11 @@ export function decode(buffer) {
   let at = 4 + length;
   for (const game of said.games) {
     if (!game.lines) continue;
-    const ends = new Int16Array(buffer, at, 4 * game.lines);
-    const tints = new Uint8Array(buffer, at + 8 * game.lines, 3 * game.lines);
-    const light = new Uint8Array(buffer, at + 11 * game.lines, game.lines);
-    game.picture = strokes(ends, tints, light);
+    game.picture = strokes(buffer, at, game.lines);
     at += 12 * game.lines;
+    if (!game.gaze) continue;
+    game.attention = strokes(buffer, at, game.gaze);
+    at += 12 * game.gaze;
   }
   return said;
 }
@@ -19,7 +19,10 @@ export function decode(buffer) {
 const STEP = 25; // brightness is told apart in steps of a quarter of an ordinary line
 
 /** Lines of one colour and brightness become one path: a few dozen strokes instead of hundreds. */
-function strokes(ends, tints, light) {
+function strokes(buffer, at, lines) {
+  const ends = new Int16Array(buffer, at, 4 * lines);
+  const tints = new Uint8Array(buffer, at + 8 * lines, 3 * lines);
+  const light = new Uint8Array(buffer, at + 11 * lines, lines);
   const groups = new Map();
   for (let i = 0; i < light.length; i++) {
     const level = Math.min(9, Math.max(1, Math.round(light[i] / STEP)));
@@ -50,6 +53,7 @@ export class Screen {
     this.context = canvas.getContext("2d", { alpha: false });
     this.fine = fine;
     this.pictures = [];
+    this.attention = []; // lines from lanes to what they attend to, thin and without glow
     this.drawn = 0; // pictures shown, for whoever wants to know whether the game moves
     this.watcher = new ResizeObserver(() => this.resize());
     this.watcher.observe(canvas);
@@ -63,7 +67,8 @@ export class Screen {
     }
   }
 
-  show(picture) {
+  show(picture, attention = []) {
+    this.attention = attention;
     const now = performance.now();
     const [newest] = this.pictures;
     if (newest) newest.replaced = now;
@@ -95,6 +100,12 @@ export class Screen {
       if (light < 0.04) continue;
       this.stroke(picture.strokes, light * (picture.replaced === Infinity ? 1 : 0.4), half);
       fading ||= picture.replaced !== Infinity;
+    }
+    for (const { colour, light, path } of this.attention) {
+      context.strokeStyle = colour;
+      context.lineWidth = Math.max(0.7 / half, 0.002 + 0.005 * light);
+      context.globalAlpha = Math.min(0.8, light);
+      context.stroke(path);
     }
     if (fading) this.wake();
   }
