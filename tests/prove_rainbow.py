@@ -1,4 +1,4 @@
-"""Proofs about the learner with a memory: what 90 minutes are worth, what its parts are worth, and its memory's size."""
+"""Proofs about the learner with a memory: what 90 minutes are worth, and each of its parts; that it stays small."""
 
 import time
 from pathlib import Path
