@@ -1,11 +1,13 @@
 """Benchmarks run and report what was promised; no figure is asserted, machines are noisy."""
 
 import json
+from typing import Any
 
 import pytest
 
 from protege import ProtegeError, bench
-from protege.bench import alternate, run_benchmark
+from protege.bench import run_benchmark
+from protege.bench.slices import alternate
 from protege.cli import main
 from tests.results_row import machine, write_row
 
@@ -73,19 +75,19 @@ def test_an_unknown_benchmark_is_refused() -> None:
         run_benchmark("nothing")
 
 
+def proved(name: str, seconds: float, proof: str, row: str) -> dict[str, Any]:
+    """The figures of a benchmark, which also become a row."""
+    load = machine()
+    figures = run_benchmark(name, seconds=seconds)
+    spent = {"seconds": figures["wall_seconds"], "cpu_seconds": figures["cpu_seconds"]}
+    print(write_row(row, {"command": f"make prove {proof}", "machine": load, **spent, "figures": figures}).read_text())
+    return figures
+
+
 @pytest.mark.prove
 def test_simulator_speed() -> None:
-    """`make prove speed`: the simulator against the Arcade Learning Environment, on an otherwise idle machine."""
-    load = machine()
-    figures = run_benchmark("tempest-sim", seconds=60.0)
-    row = {
-        "command": "make prove speed",
-        "machine": load,
-        "seconds": figures["wall_seconds"],
-        "cpu_seconds": figures["cpu_seconds"],
-        "figures": figures,
-    }
-    print(write_row("tempest-sim-speed", row))
+    """The simulator against the Arcade Learning Environment, on an otherwise idle machine, as all of these."""
+    figures = proved("tempest-sim", 60.0, "simulator_speed", "tempest-sim-speed")
     assert figures["sim_frames_per_s_quiet"] >= 2_000_000
     assert figures["all_frames_per_s_quiet"] >= 800_000
     assert figures["ale_ratio"] >= 70
@@ -93,34 +95,39 @@ def test_simulator_speed() -> None:
 
 
 @pytest.mark.prove
+def test_training_speed() -> None:
+    """A whole training: frames a second, and where the time goes."""
+    figures = proved("train", 60.0, "training_speed", "tempest-training-speed")
+    assert sum(value for name, value in figures.items() if name.startswith("share_")) == pytest.approx(1.0, abs=0.02)
+
+
+@pytest.mark.prove
+def test_dashboard_cost() -> None:
+    """Twenty people at the page of a training."""
+    figures = proved("dashboard", 60.0, "dashboard_cost", "dashboard-cost")
+    assert figures["cost"] <= 0.05
+
+
+@pytest.mark.prove
 def test_replay_speed() -> None:
-    """`make prove replay_speed`: 15 million steps, on an otherwise idle machine with 9 GB of free memory."""
-    load = machine()
-    figures = run_benchmark("replay", seconds=30.0)
-    row = {
-        "command": "make prove replay_speed",
-        "machine": load,
-        "seconds": figures["wall_seconds"],
-        "cpu_seconds": figures["cpu_seconds"],
-        "figures": figures,
-    }
-    print(write_row("replay-speed", row))
+    """15 million steps; needs 9 GB of free memory."""
+    figures = proved("replay", 30.0, "replay_speed", "replay-speed")
     assert figures["gigabytes"] <= 6.5
     assert figures["sample_ms"] <= 0.6
     assert figures["adds_per_s"] >= 400_000
 
 
 @pytest.mark.prove
-def test_rainbow_update_speed() -> None:
-    """`make prove update_speed`: an update beside a bare forward and backward pass, on an otherwise idle machine."""
-    load = machine()
-    figures = run_benchmark("rainbow-update", seconds=60.0)
-    row = {
-        "command": "make prove update_speed",
-        "machine": load,
-        "seconds": figures["wall_seconds"],
-        "cpu_seconds": figures["cpu_seconds"],
-        "figures": figures,
-    }
-    print(write_row("rainbow-update-speed", row))
-    assert figures["ratio"] <= 2.0
+def test_update_speed() -> None:
+    """A Rainbow update beside a bare forward and backward pass."""
+    assert proved("rainbow-update", 60.0, "update_speed", "rainbow-update-speed")["ratio"] <= 2.0
+
+
+@pytest.mark.prove
+def test_bridge_speed() -> None:
+    """Arcade clients: what they get, and how long they wait."""
+    figures = proved("bridge", 10.0, "bridge_speed", "bridge-speed")
+    assert figures["trivial_ratio"] >= 0.5
+    assert figures["small_network_fps_16"] >= 15_000
+    assert figures["fps_16"] >= 4_000
+    assert figures["p99_ms_16"] <= 20
