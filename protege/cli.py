@@ -12,6 +12,7 @@ from tyro.conf import FlagCreatePairsOff, OmitSubcommandPrefixes, Positional, su
 
 from protege import ProtegeError, __version__
 from protege.commands.arcade import Mame, Serve, run_mame, run_serve
+from protege.commands.echelon import Match, is_echelon, run_echelon, run_match
 from protege.commands.playing import (
     Dashboard,
     Eval,
@@ -29,7 +30,9 @@ from protege.commands.playing import (
 from protege.commands.runs import Runs, run_runs
 from protege.commands.training import Train, run_train
 
-Benchmark = Literal["tempest-sim", "tempest-profile", "train", "dashboard", "replay", "rainbow-update", "bridge"]
+Benchmark = Literal[
+    "tempest-sim", "tempest-profile", "train", "dashboard", "replay", "rainbow-update", "bridge", "echelon-sim"
+]
 
 USAGE_ERROR = 2
 INTERRUPTED = 130  # what a shell reports for a program ended by Ctrl-C
@@ -79,6 +82,7 @@ Command = (
     Annotated[Train, subcommand("train")]
     | Annotated[Eval, subcommand("eval")]
     | Annotated[Record, subcommand("record")]
+    | Annotated[Match, subcommand("match")]
     | Annotated[Bench, subcommand("bench")]
     | Annotated[Runs, subcommand("runs"), OmitSubcommandPrefixes]
     | Annotated[Export, subcommand("export")]
@@ -93,6 +97,7 @@ Command = (
 RUN: dict[type[Any], Callable[[Any], int]] = {
     Eval: run_eval,
     Record: run_record,
+    Match: run_match,
     Bench: run_bench,
     Runs: run_runs,
     Dashboard: run_dashboard,
@@ -115,6 +120,9 @@ DESCRIPTION = f"""Protege {__version__} trains game agents that outplay their te
   protege dashboard                                                     charts of every run, live play, controls
   protege serve --no-train --player champion                            play whoever connects from an arcade machine
   protege mame --clients 4                                              real games in MAME, for a server
+  protege match echelon --blue hard --red medium --out fight.rec        a battle of mechs, recorded
+  protege eval echelon --blue hard --red medium                         who wins how often
+  protege watch echelon fight.rec --text                                what happened in it
   protege bench tempest-sim                                             how fast the simulator is here
   protege runs list                                                     what was trained, and how well
   protege export champion --out champion                                an ONNX model for other programs
@@ -143,6 +151,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run_command(arguments: Sequence[str]) -> int:
+    if is_echelon(arguments):
+        return run_echelon(arguments)
     command = tyro.cli(
         Command, prog="protege", description=DESCRIPTION, args=arguments or ["--help"], config=(FlagCreatePairsOff,)
     )

@@ -6,6 +6,7 @@ A1 to A3 are the conformance vectors of the agent specification's appendix.
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -238,3 +239,20 @@ def played_images(level: int, ticks: int, every_nth: int = 1) -> Iterator[tuple[
         step_game(row, dice.random() < teacher.FIRE_PROBABILITY, bool(zap), False, int(spinner))
         if count % every_nth == 0:
             yield row[: ram.RAM_BYTES].tobytes(), before, row
+
+
+def save_rainbow(folder: Path, **options: bool) -> Path:
+    """A checkpoint of a small Rainbow pupil that has learned nothing."""
+    import torch
+
+    from protege import checkpoints
+    from protege.learn.rainbow import RainbowConfig
+    from protege.tempest.attention import CHECKPOINT_KIND, AttentionConfig, build_network, shape_of
+    from protege.tempest.env import TASK_VERSION
+
+    torch.manual_seed(5)
+    shape = shape_of(AttentionConfig(hidden=32, depth=1, **options), RainbowConfig())
+    tensors = checkpoints.weights(build_network(shape), "network")
+    path = folder / "rainbow.safetensors"
+    checkpoints.save(path, tensors, {"shape": shape}, kind=CHECKPOINT_KIND, task_version=TASK_VERSION)
+    return path

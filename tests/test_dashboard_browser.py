@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -17,6 +18,7 @@ from protege.runs import open_run
 from protege.switches import Scheduled, Switches
 from protege.tempest.live import HumanGame, LiveGames, TempestShows
 from tests.serving import METRICS, log, make_run, served
+from tests.tempest_agents import save_rainbow
 from tests.terminals import Terminal
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.needs("chromium", "playwright")]
@@ -470,6 +472,23 @@ def test_a_grid_of_games_is_watched_and_paused(one, visits):
     assert drawn(page, ".stage canvas") == before
     page.click("text=Go on")
     wait_until(lambda: drawn(page, ".stage canvas") > before)
+
+
+def test_a_rainbow_pupils_distributions_and_attention_are_shown(tmp_path, visits):
+    pupil = str(save_rainbow(tmp_path))
+    with served(tmp_path, {"tempest": TempestShows(tmp_path, (pupil,))}) as served_page:
+        page = visits.open(f"{served_page.url}#/live?{urlencode({'player': pupil, 'level': 9})}")
+        moves(page, ".stage canvas")
+        page.locator(".values .chances").nth(4).wait_for()
+        assert re.match("returns from −?-?100 to 100", page.locator(".values .chances").first.get_attribute("title"))
+        page.locator(".gaze input:checked").wait_for(timeout=60_000)  # enemies have come
+
+        def attention() -> int:
+            return int(page.evaluate("document.querySelector('.stage canvas').dataset.attention"))
+
+        wait_until(lambda: attention() > 0, 60)
+        page.click(".gaze")
+        wait_until(lambda: attention() == 0)
 
 
 def test_an_evaluation_game_is_played_paused_stepped_and_scrubbed(one, visits):

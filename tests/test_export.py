@@ -13,17 +13,14 @@ import torch
 
 import protege
 from protege import ProtegeError, checkpoints, cli
-from protege.learn.rainbow import RainbowConfig
 from protege.metrics import Metric
 from protege.runs import create_run
 from protege.tempest import observe
-from protege.tempest.attention import CHECKPOINT_KIND as RAINBOW_KIND
-from protege.tempest.attention import AttentionConfig, RainbowPupil, build_network, shape_of
 from protege.tempest.env import TASK_VERSION, Games, starts
 from protege.tempest.export import ExportError, export
 from protege.tempest.network import CHECKPOINT_KIND, Pupil, ValueNetwork
 from protege.tempest.players import find_player
-from tests.tempest_agents import observed, random_images, row_of
+from tests.tempest_agents import observed, random_images, row_of, save_rainbow
 
 needs_onnx = pytest.mark.needs("onnx", "onnxscript", "onnxruntime")
 FILES = ["README.md", "description.json", "model.onnx"]
@@ -87,18 +84,13 @@ def test_the_model_values_moves_as_the_pupil_does(exported, frames):
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"self_attention": True, "visible_only": True}, {"separate_heads": True}])
 def test_a_rainbow_pupil_is_exported_too(tmp_path, frames, options):
-    torch.manual_seed(5)
-    shape = shape_of(AttentionConfig(hidden=32, depth=1, **options), RainbowConfig())
-    network = build_network(shape)
-    path = tmp_path / "rainbow.safetensors"
-    tensors = checkpoints.weights(network, "network")
-    checkpoints.save(path, tensors, {"shape": shape}, kind=RAINBOW_KIND, task_version=TASK_VERSION)
+    path = save_rainbow(tmp_path, **options)
     made = export(str(path), tmp_path / "out")
     assert made["difference_torch"] < 1e-4 and made["difference_played"] < 1e-4
     onnxruntime = pytest.importorskip("onnxruntime")
     session = onnxruntime.InferenceSession(tmp_path / "out" / "model.onnx", providers=["CPUExecutionProvider"])
     (found,) = session.run(None, {"observation": frames[:500]})
-    assert found == pytest.approx(RainbowPupil(network).values(frames[:500]), abs=1e-3)
+    assert found == pytest.approx(find_player(str(path)).values(frames[:500]), abs=1e-3)
     about = json.loads((tmp_path / "out" / "description.json").read_text())
     assert about["source"]["visible_only"] == options.get("visible_only", False)
 

@@ -9,12 +9,9 @@ import pytest
 
 from protege import ProtegeError, checkpoints
 from protege.evaluate import EVALUATION
-from protege.learn.rainbow import RainbowConfig
 from protege.metrics import Metric
 from protege.runs import create_run, open_run
 from protege.tempest import draw, ram
-from protege.tempest.attention import CHECKPOINT_KIND as RAINBOW_KIND
-from protege.tempest.attention import AttentionConfig, build_network, shape_of
 from protege.tempest.env import TASK_VERSION, Frames, starts
 from protege.tempest.live import (
     DRAWN,
@@ -32,6 +29,7 @@ from protege.tempest.network import CHECKPOINT_KIND, ValueNetwork, load_pupil
 from protege.tempest.players import find_player, play, words
 from protege.tempest.recording import save_recording
 from protege.tempest.teacher import ACTIONS
+from tests.tempest_agents import save_rainbow
 
 
 def told(message: bytes) -> Any:
@@ -111,18 +109,8 @@ def test_a_pupil_tells_the_values_of_its_best_actions_highest_first(tmp_path):
     assert game["range"][0] < values[-1] and game["range"][1] == values[0]
 
 
-def rainbow_pupil(path) -> WatchedPlayer:
-    import torch
-
-    torch.manual_seed(1)
-    shape = shape_of(AttentionConfig(hidden=16, depth=1), RainbowConfig())
-    tensors = checkpoints.weights(build_network(shape), "network")
-    checkpoints.save(path, tensors, {"shape": shape}, kind=RAINBOW_KIND, task_version=TASK_VERSION)
-    return WatchedPlayer(str(path), None)
-
-
 def test_a_rainbow_pupil_also_tells_how_likely_each_return_is_and_what_its_lanes_attend_to(tmp_path):
-    show = LiveGames(rainbow_pupil(tmp_path / "weights.safetensors"), seed=1)
+    show = LiveGames(WatchedPlayer(str(save_rainbow(tmp_path)), None), seed=1)
     for _ in range(200):  # until enemies have come up
         game = told(show.tick())["games"][0]
     low, high = game["support"]
@@ -134,7 +122,7 @@ def test_a_rainbow_pupil_also_tells_how_likely_each_return_is_and_what_its_lanes
 
 
 def test_attention_is_not_told_in_small_pictures(tmp_path):
-    show = LiveGames(rainbow_pupil(tmp_path / "weights.safetensors"), seed=1, games=9)
+    show = LiveGames(WatchedPlayer(str(save_rainbow(tmp_path)), None), seed=1, games=9)
     assert not any("gaze" in game for _ in range(100) for game in told(show.tick())["games"])
 
 

@@ -13,7 +13,8 @@ from tyro.conf import Positional, UseAppendAction
 from protege import ProtegeError
 from protege.commands.tables import size
 
-Game = Literal["tempest"]
+Game = Literal["tempest", "echelon"]  # the options of echelon are others: "protege eval echelon --help"
+Tempest = Literal["tempest"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,13 @@ class Eval:
     json: bool = False  # also print one flat JSON object for each player, the last line among them
 
 
+def _game_first(command: str, game: str) -> None:
+    if game == "echelon":
+        raise ProtegeError(f"the game comes first, because its options are its own: protege {command} echelon ...")
+
+
 def run_eval(command: Eval) -> int:
+    _game_first("eval", command.game)
     from protege.tempest.players import find_player, measure
     from protege.tempest.sim import Cabinet
 
@@ -84,7 +91,7 @@ def print_results(results: Sequence[dict[str, Any]]) -> None:
 class Record:
     """Record a game as a GIF, MP4 or WebM file."""
 
-    game: Positional[Game]  # the game to play
+    game: Positional[Tempest]  # the game to play
     out: Path  # the file to write; its ending chooses the format: .gif, .mp4 or .webm
     player: str = "champion"  # who plays, as in "protege eval"
     seed: int = 1  # the game follows from this number
@@ -149,6 +156,7 @@ class Watch:
 def run_watch(command: Watch) -> int:
     from urllib.parse import urlencode
 
+    _game_first("watch", command.game)
     if not 1 <= command.level <= 99:
         raise ProtegeError(f"level must be 1 to 99; got {command.level}")
     settings = {"player": command.player, "level": command.level, "games": command.games}
@@ -159,7 +167,7 @@ def run_watch(command: Watch) -> int:
 class Play:
     """Play yourself, in the browser: keyboard, mouse or wheel, with the champion on the same seed beside you."""
 
-    game: Positional[Game]  # the game to play
+    game: Positional[Tempest]  # the game to play
     runs: Path | None = None  # the folder that holds runs and high scores; without it PROTEGE_RUNS, or else ./runs
     host: str = "127.0.0.1"  # the address to listen at; 0.0.0.0 lets other machines see the page
     port: int = 8765  # the port, or the next one that is free

@@ -14,7 +14,7 @@ import tyro
 from tyro.conf import FlagCreatePairsOff, Positional
 
 from protege.commands.playing import (
-    Game,
+    Tempest,
     print_results,
 )
 from protege.commands.tables import print_table
@@ -24,7 +24,7 @@ from protege.commands.tables import print_table
 class Train:
     """Train a pupil; "protege train tempest --help" lists everything that can be set."""
 
-    game: Positional[Game]  # the game to learn
+    game: Positional[Tempest]  # the game to learn
 
 
 def run_train(arguments: Sequence[str]) -> int:

@@ -75,6 +75,7 @@ export class Screen {
     this.pictures = [{ strokes: picture, replaced: Infinity }, ...this.pictures].slice(0, 3);
     this.drawn += 1;
     this.canvas.dataset.drawn = this.drawn;
+    this.canvas.dataset.attention = attention.length;
     this.wake();
   }
 
