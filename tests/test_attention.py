@@ -438,7 +438,7 @@ def test_pupils_of_the_fast_learner_are_recognised_too_and_others_refused(tmp_pa
 
 def test_without_attention_the_trunk_sees_the_values_alone_and_there_is_none_to_tell(played):
     network = build_network(shape_of(AttentionConfig(attention=False), RainbowConfig()))
-    assert network.body.trunk[0].in_features == 195
+    assert next(network.body.parameters()).shape[1] == 195
     pupil = RainbowPupil(network.frozen())
     thoughts = pupil.explain(played)
     assert thoughts.attention is None and not pupil.attends

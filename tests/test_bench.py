@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from protege import ProtegeError, bench
+from protege import ProtegeError
 from protege.bench import run_benchmark
+from protege.bench.arcade import bridge
+from protege.bench.memory import rainbow_update, replay
 from protege.bench.slices import alternate
 from protege.cli import main
 from tests.results_row import machine, write_row
@@ -39,7 +41,7 @@ def test_the_simulator_benchmark_reports_every_promised_figure(capsys: pytest.Ca
 
 
 def test_the_replay_benchmark_reports_every_promised_figure_for_a_small_one_too() -> None:
-    figures = bench.replay(0.1, capacity=20_000)
+    figures = replay(0.1, capacity=20_000)
     for key in ("sample_ms", "adds_per_s", "plain_sample_ms", "sample_ratio", "adds_ratio"):
         assert figures[key] > 0
     assert 0.0085 < figures["gigabytes"] < 0.0090  # 20,000 steps of 426 bytes, and the packing's table
@@ -48,12 +50,12 @@ def test_the_replay_benchmark_reports_every_promised_figure_for_a_small_one_too(
 
 def test_a_replay_benchmark_that_does_not_fit_into_memory_is_refused() -> None:
     with pytest.raises(ProtegeError, match=r"needs 426\d\d\d.\d GB of free memory; there are"):
-        bench.replay(0.1, capacity=10**12)
+        replay(0.1, capacity=10**12)
 
 
 @pytest.mark.slow
 def test_the_bridge_benchmark_reports_every_promised_figure_for_fewer_clients_too() -> None:
-    figures = bench.bridge(0.5, counts=(1, 16), stored=20_000)
+    figures = bridge(0.5, counts=(1, 16), stored=20_000)
     for key in ("fps", "p50_ms", "p99_ms"):
         for count in ("1", "16", "1_no_training", "16_no_training"):
             assert figures[f"{key}_{count}"] > 0
@@ -63,7 +65,7 @@ def test_the_bridge_benchmark_reports_every_promised_figure_for_fewer_clients_to
 
 @pytest.mark.slow
 def test_the_update_benchmark_reports_every_promised_figure_for_a_small_replay_too() -> None:
-    figures = bench.rainbow_update(0.1, stored=20_000)
+    figures = rainbow_update(0.1, stored=20_000)
     for key in ("update_ms", "bare_ms", "update_2_threads_ms", "decisions_per_s_1", "decisions_per_cpu_s_256"):
         assert figures[key] > 0
     assert figures["ratio"] == pytest.approx(figures["update_ms"] / figures["bare_ms"])

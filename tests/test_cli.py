@@ -8,6 +8,7 @@ import pytest
 
 import protege
 from protege import ProtegeError, cli
+from protege.commands.playing import Eval
 
 COMMANDS = ("eval", "record", "watch", "play", "serve", "mame", "export", "dashboard", "bench", "doctor")
 OPTION = re.compile("--[a-z]").match
@@ -98,13 +99,13 @@ def test_a_reader_that_goes_away_is_no_error():
 
 
 def test_players_may_be_given_several_times(monkeypatch):
-    seen: list[cli.Eval] = []
+    seen: list[Eval] = []
 
-    def remember(command: cli.Eval) -> int:
+    def remember(command: Eval) -> int:
         seen.append(command)
         return 0
 
-    monkeypatch.setitem(cli.RUN, cli.Eval, remember)
+    monkeypatch.setitem(cli.RUN, Eval, remember)
     assert cli.main(["eval", "tempest", "--player", "teacher", "--player", "random", "--games", "7"]) == 0
     assert seen[0].player == ("teacher", "random") and seen[0].games == 7
     assert seen[0].max_frames == 200_000 and seen[0].level == 1 and seen[0].difficulty == "medium"

@@ -16,6 +16,7 @@ from protege import ProtegeError, checkpoints, cli
 from protege.metrics import Metric
 from protege.runs import create_run
 from protege.tempest import observe
+from protege.tempest.attention import load_pupil
 from protege.tempest.env import TASK_VERSION, Games, starts
 from protege.tempest.export import ExportError, export
 from protege.tempest.network import CHECKPOINT_KIND, Pupil, ValueNetwork
@@ -90,7 +91,7 @@ def test_a_rainbow_pupil_is_exported_too(tmp_path, frames, options):
     onnxruntime = pytest.importorskip("onnxruntime")
     session = onnxruntime.InferenceSession(tmp_path / "out" / "model.onnx", providers=["CPUExecutionProvider"])
     (found,) = session.run(None, {"observation": frames[:500]})
-    assert found == pytest.approx(find_player(str(path)).values(frames[:500]), abs=1e-3)
+    assert found == pytest.approx(load_pupil(path).values(frames[:500]), abs=1e-3)
     about = json.loads((tmp_path / "out" / "description.json").read_text())
     assert about["source"]["visible_only"] == options.get("visible_only", False)
 

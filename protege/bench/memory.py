@@ -109,6 +109,7 @@ class _PlainReplay:
 
     def add(self, *transitions: npt.NDArray[Any]) -> None:
         slots = (self.position + np.arange(len(transitions[0]))) % self.capacity
+        arrays: tuple[npt.NDArray[Any], ...]
         arrays = self.observation, self.next_observation, self.action, self.reward, self.terminated
         for array, given in zip(arrays, transitions, strict=True):
             array[slots] = given
