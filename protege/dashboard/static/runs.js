@@ -217,7 +217,7 @@ export class RunsView {
     if (VALUE_RANGE.every((name) => run.metric([name]))) {
       add("Q range", "lowest, mean and highest action value", (value) => {
         const [low, mean, high] = VALUE_RANGE.map((name) => run.last(name));
-        value.value = low === null ? "–" : [low, high].map((end) => short(Number(end.toPrecision(2)))).join(" … ");
+        value.value = low === null ? "–" : [low, high].map((end) => short(Number(end.toPrecision(2)))).join("…");
         value.title = `mean ${short(mean)}`;
       });
     }
