@@ -52,6 +52,8 @@ def test_the_learning_rate_warms_up_then_falls_like_a_cosine_and_starts_again():
     config = RainbowConfig(learning_rate=5e-5, final_learning_rate=2e-5, warm_up=5_000, period=3_000_000)
     rates = [learning_rate_at(config, u) for u in (0, 2_499, 5_000, 1_505_000, 3_004_999, 3_005_000)]
     assert rates == pytest.approx([1e-8, 2.5e-5, 5e-5, 3.5e-5, 2e-5, 5e-5], rel=1e-5)
+    within_a_budget = [learning_rate_at(config, u, share) for u, share in ((2_499, 0.0), (9_000, 0.5), (9_001, 1.0))]
+    assert within_a_budget == pytest.approx([2.5e-5, 3.5e-5, 2e-5], rel=1e-5)
 
 
 def test_halving_the_learning_rate_below_its_floor_does_not_turn_the_schedule_round():

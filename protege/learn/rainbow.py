@@ -83,12 +83,15 @@ def cloning_at(config: RainbowConfig, frames: int) -> float:
     return linear(frames, config.cloning, config.final_cloning, config.cloning_fall, start=config.cloning_frames)
 
 
-def learning_rate_at(config: RainbowConfig, update: int) -> float:
-    """A linear warm-up, then cosine falls from the peak to the floor, which is never above the peak."""
+def learning_rate_at(config: RainbowConfig, update: int, budget: float | None = None) -> float:
+    """A linear warm-up, then cosine falls from the peak to the floor, which is never above the peak.
+
+    Where there is a `budget`, a single fall: it is the share that is used up.
+    """
     if update < config.warm_up:
         return config.learning_rate * (update + 1) / config.warm_up
     floor = min(config.final_learning_rate, config.learning_rate)
-    turn = (update - config.warm_up) % config.period / config.period
+    turn = (update - config.warm_up) % config.period / config.period if budget is None else min(1.0, budget)
     return floor + (config.learning_rate - floor) * (1 + math.cos(math.pi * turn)) / 2
 
 
@@ -325,6 +328,7 @@ class Rainbow:
         self.optimiser = torch.optim.Adam(network.parameters(), lr=0.0, eps=config.adam_epsilon, fused=fused)
         self.updates = 0
         self.rate_scale = 1.0  # halved and doubled by hand
+        self.budget: float | None = None  # share of it that is used up, where the learning rate falls with it
         self.skipped = 0  # updates that were not made, because a number in them was not finite
         self.skipped_in_a_row = 0
         self.problem: dict[str, Any] = {}  # what was found at the last of them
@@ -358,7 +362,7 @@ class Rainbow:
 
     def rate(self) -> float:
         """The learning rate of the next update."""
-        return learning_rate_at(self.config, self.updates) * self.rate_scale
+        return learning_rate_at(self.config, self.updates, self.budget) * self.rate_scale
 
     def scale_rate(self, factor: float) -> float:
         """Halve or double the whole schedule, peak and floor alike, within limits; returns the new peak."""

@@ -83,7 +83,23 @@ PRESETS: Final = {
             warm_updates=20,
         ),
     ),
-    "laptop": TempestConfig(),
+    # Rainbow on a simulator, within minutes: larger steps, which fall with the budget; fewer samples of each frame,
+    # because frames are cheap; a support that fits the returns of this game (points 1 apart instead of 4); and
+    # schedules, warm start and teacher's share as in RainbowTraining, scaled to the budget.
+    "laptop": TempestConfig(
+        rainbow=RainbowTraining(
+            learner=RainbowConfig(
+                learning_rate=2.5e-4,
+                final_learning_rate=2e-5,
+                warm_up=500,
+                target_every=1_000,
+                acting_every=25,
+                low=-10.0,
+                high=40.0,
+                samples_per_frame=2.0,
+            )
+        )
+    ),
     "full": TempestConfig(
         minutes=0.0,
         widths=(512, 512),

@@ -198,6 +198,7 @@ class RainbowPractice:
         self._store(piece)
         stretched = c.schedule_frames and (self.config.minutes or self.config.frames)
         self.position = int(done * c.schedule_frames) if stretched else self.frames
+        learner.budget = done if stretched else None
         learner.rate_scale = self.switches.rate_factor
         cloning = cloning_at(c.learner, self.position)
         figures: dict[str, float] = {}
