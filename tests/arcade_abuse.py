@@ -28,7 +28,8 @@ TAG = 151  # the first of two values that carry the index of the frame and the n
 TAGS_AT = VALUES_AT + 4 * TAG
 COUNTER_AT, ECHO_AT = 23, 30
 UNIT = 2.0**-23  # tags are multiples of it: exact as 32-bit numbers
-REMEMBERED = 300  # frames of a connection, and connections that have ended
+REMEMBERED = 300  # frames of a connection, and streams
+ENDED = 100  # connections that have ended, with a quarter of a megabyte each
 
 
 class Sent(NamedTuple):
@@ -121,7 +122,7 @@ class Ledger(Agent):
         """It is over; what it sent is remembered a little longer."""
         with self.lock:
             self.ended.append(connection)
-            if len(self.ended) > REMEMBERED:
+            if len(self.ended) > ENDED:
                 forgotten = self.ended.popleft()
                 del self.sent[forgotten]
                 self.steps.pop(forgotten, None)
@@ -196,7 +197,7 @@ class Honest(threading.Thread):
                 self.decisions += self.machine.in_control()
                 self.machine.tick(self.client.exchange(self.machine.packet()))
                 self.ticks += 1
-                time.sleep(0.002)  # the others are to be heard, too
+                time.sleep(0.01)  # the others are to be heard, too
         except Exception as problem:  # whatever it is, whoever waits for the end raises it
             self.problem = problem
 

@@ -1,5 +1,6 @@
 """`protege mame`: what it looks for and says, and how it looks after real MAME processes."""
 
+import json
 import os
 import shlex
 import signal
@@ -13,11 +14,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import psutil
 import pytest
 
 from protege import cli
+from protege.checkpoints import load
+from protege.runs import open_run
 from protege.tempest import mame, ram, wire
 from protege.tempest.arcade import SCRIPTS, Fleet, Settings, find_server, fleet_beside
 from protege.tempest.bridge import Agent, Bridge, BridgeConfig
@@ -221,8 +225,44 @@ def test_without_settings_no_file_of_them_is_written(tmp_path, monkeypatch):
 
 def test_the_command_for_other_machines_names_a_server_they_can_reach():
     assert Settings().elsewhere(4) == "On another machine: protege mame --clients 4 --server THIS-MACHINE:9999"
+    assert "--server THIS-MACHINE:7777" in Settings("0.0.0.0:7777").elsewhere(4)
     told = Settings("10.1.2.3:7777", token="sesame", start_level=9).elsewhere(1)
     assert told.endswith('protege mame --clients 1 --server 10.1.2.3:7777 --start-level 9 --token "$PROTEGE_TOKEN"')
+
+
+# --- how clients are started -----------------------------------------------------------------------------------------
+
+
+def options(**settings: Any) -> str:
+    command = Emulator(Path("/usr/games/mame"), (Path("/roms"),), **settings).command(Path("/own"), Path("/main.lua"))
+    return " ".join(command)
+
+
+def test_clients_run_without_a_window_as_fast_as_they_can_unless_they_are_to_be_seen():
+    hidden = options()
+    assert hidden.startswith("/usr/games/mame tempest1 ") and hidden.endswith("-autoboot_script /main.lua")
+    assert "-video none -nothrottle" in hidden and "-cfg_directory /own/cfg -nvram_directory /own/nvram" in hidden
+    assert "-window -nomaximize -throttle" in options(visible=True) and "-video none" not in options(visible=True)
+    assert "-nothrottle -noautoframeskip -frameskip 5" in options(visible=True, frameskip=5)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell script")
+def test_a_client_that_dies_again_and_again_is_started_after_longer_and_longer_pauses(tmp_path):
+    program = tmp_path / "mame"
+    program.write_text("#!/bin/sh\necho protege: frames 5 state connected\n")
+    program.chmod(0o755)
+    fleet = Fleet(Emulator(program, (tmp_path,)), Settings(), 1, tmp_path / "own")
+    (tmp_path / "own").mkdir()
+    (client,) = fleet.clients
+    starts: list[float] = []
+    while client.restarts < 3:
+        before = client.process
+        fleet.tend()
+        if client.process is not None and before is None:
+            starts.append(time.monotonic())
+        time.sleep(0.01)
+    assert starts[1] - starts[0] >= 1.0 and starts[2] - starts[1] >= 2.0 and client.pause_s == 4.0
+    assert client.false_starts == 0, "it had begun each time"
 
 
 # --- real MAME -------------------------------------------------------------------------------------------------------
@@ -233,8 +273,9 @@ class Launcher:
 
     def __init__(self, folder: Path, words: list[str], output: int = subprocess.PIPE):
         command = [sys.executable, "-m", "protege.cli", "mame", *words]
+        places = {"TMPDIR": str(folder), "PROTEGE_RUNS": str(folder / "runs")}
         self.process = subprocess.Popen(
-            command, stdout=output, stderr=subprocess.STDOUT, text=True, env={**os.environ, "TMPDIR": str(folder)}
+            command, stdout=output, stderr=subprocess.STDOUT, text=True, env={**os.environ, **places}
         )
         self.itself = psutil.Process(self.process.pid)
         self.seen: set[psutil.Process] = set()
@@ -276,6 +317,31 @@ def test_clients_are_started_revived_and_ended(roms, tmp_path, bridge):
     assert output.splitlines()[0].startswith("MAME 0.") and str(roms / "tempest1") in output
     assert "On another machine: protege mame --clients 2" in output
     assert "of 2 clients run" in output and output.endswith("2 clients stopped.\n")
+
+
+@pytest.mark.mame
+@pytest.mark.needs("mame")
+def test_one_command_starts_learner_page_and_clients_and_ends_them(roms, tmp_path):
+    words = ["--serve", "--clients", "2", "--server", f"127.0.0.1:{closed_port()}", "--rom-path", str(roms)]
+    told: list[str] = []
+    with Launcher(tmp_path, words) as launcher:
+        output = launcher.process.stdout
+        assert output is not None
+        listener = threading.Thread(target=lambda: told.extend(output), daemon=True)
+        listener.start()
+        until(lambda: sum("came" in line for line in told) >= 2 and any("dashboard: " in line for line in told), 180.0)
+        assert len(launcher.clients()) == 2
+        page = next(line for line in told if "dashboard: " in line).partition("dashboard: ")[2].partition("#")[0]
+        (run,) = json.load(urlopen(f"{page}api/runs"))
+        (arcade,) = json.load(urlopen(f"{page}api/games/tempest"))["arcades"]
+        assert arcade == {"server": words[4].partition(":")[2], "player": run["name"]}
+        launcher.process.send_signal(signal.SIGTERM)
+        assert launcher.process.wait(timeout=120) == 0, told
+        listener.join()
+        assert not any(process.is_running() for process in launcher.seen), "nothing is left"
+    with open_run(run["name"], tmp_path / "runs") as left:
+        assert load(left.last).state["frames"] > 0 and left.status() == "stopped"
+    assert any(f"protege serve --resume --run {run['name']}" in line for line in told)
 
 
 @pytest.mark.mame

@@ -1,6 +1,8 @@
 """The bridge over real sockets: games arrive as they were played, and nobody who misbehaves harms anybody else."""
 
+import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -11,7 +13,7 @@ import pytest
 
 from protege import ProtegeError
 from protege.tempest import ram, wire
-from protege.tempest.bridge import Agent, Bridge, BridgeConfig
+from protege.tempest.bridge import Agent, Bridge, BridgeConfig, step_back
 from protege.tempest.env import Frames, Games, starts
 from protege.tempest.sim import Cabinet, power_on
 from protege.tempest.streams import joint_actions
@@ -266,6 +268,16 @@ def test_the_limit_of_clients_is_enforced_and_said():
     assert "a connection (three, 127.0.0.1) was sent away: all places taken" in agent.notes
 
 
+def test_thirty_six_are_served_at_once_and_no_more():
+    assert (BridgeConfig().host, BridgeConfig().port) == ("127.0.0.1", 9999)
+    with bridged(Listener()) as bridge:
+        clients = [Client(bridge.port, wire.greet(name=f"cabinet {n}")) for n in range(36)]
+        assert all(client.answer[2] == wire.WELCOME for client in clients)
+        assert all(client.exchange(packet_of(PLAYABLE)) == bytes(3) for client in clients)
+        assert Client(bridge.port, wire.greet()).answer[2] == wire.FULL
+        assert [status.place for status in bridge.clients()] == list(range(36))
+
+
 def test_a_token_is_asked_for_and_never_told():
     agent = Listener()
     with bridged(agent, token="open sesame") as bridge:
@@ -396,6 +408,23 @@ def test_what_the_agent_raises_ends_the_bridge_and_is_raised_again():
         wait_until(lambda: not bridge.is_alive())
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threads have no priorities of their own")
+def test_whoever_learns_steps_back_behind_the_bridge_once_and_alone(monkeypatch):
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    monkeypatch.setattr("protege.tempest.bridge._PRIORITY", before)
+    found: list[int] = []
+
+    def learner() -> None:
+        step_back()
+        step_back()
+        found.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+
+    thread = threading.Thread(target=learner)
+    thread.start()
+    thread.join()
+    assert found == [min(19, before + 5)] and os.getpriority(os.PRIO_PROCESS, 0) == before
+
+
 # --- abuse, in short; prove_bridge.py has the long forms ---
 
 
@@ -410,6 +439,6 @@ def test_nonsense_neither_fells_the_bridge_nor_reaches_the_experience():
 
 @pytest.mark.slow
 def test_clients_that_come_and_go_never_get_into_each_others_streams():
-    outcome, fates = soak(20)
+    outcome, fates = soak(60)
     assert outcome.told > 1000 and outcome.truncated > 50 and min(fates.values()) > 0
     assert outcome.tallies["silent"] > 5 and outcome.grown_mb < 30

@@ -15,9 +15,10 @@ from protege.learn.replay import ReplayConfig
 from protege.runs import open_run
 from protege.tempest.attention import AttentionConfig
 from protege.tempest.bridge import BridgeConfig
-from protege.tempest.cabinets import CabinetPractice
+from protege.tempest.cabinets import MOST_UPDATES, CabinetPractice
 from protege.tempest.config import RainbowTraining, TempestConfig
 from protege.tempest.env import starts
+from protege.tempest.practice import Piece
 from protege.tempest.train import train
 from tests.arcade_client import Client, Machine
 from tests.test_train import Notes
@@ -98,6 +99,63 @@ def test_the_teachers_moves_alone_are_what_a_client_gets_when_it_is_wanted(tmp_p
         made.close()
 
 
+def test_a_learner_that_cannot_keep_up_makes_fewer_updates_and_never_falls_behind(tmp_path):
+    made = practice(tmp_path)
+    made.start()
+    try:
+        play_frames(port_of(made), 80, seed=3)
+        gather(made, 70)
+        before = made.updates
+        made.learn(Piece([], 16 * 100, {}, [], 0.0, 0.0), 0.0)  # one sample a frame, sixteen in a batch: 100 are due
+        assert made.updates == before + MOST_UPDATES == before + 16
+        made.learn(Piece([], 16, {}, [], 0.0, 0.0), 0.0)
+        assert made.updates == before + 17, "what was not made is not made up for"
+    finally:
+        made.close()
+
+
+def test_clients_get_their_moves_while_an_update_goes_on(tmp_path, monkeypatch):
+    made = practice(tmp_path)
+    made.start()
+    begun, finish, update = threading.Event(), threading.Event(), made.learner.update
+
+    def slow_update(*given: Any) -> Any:
+        begun.set()
+        finish.wait(60)
+        return update(*given)
+
+    monkeypatch.setattr(made.learner, "update", slow_update)
+    learning = threading.Thread(target=gather, args=(made, 100))
+    learning.start()
+    try:
+        machine = Machine(starts(1, seed=5)[0].copy())
+        with Client(port_of(made)) as client:
+            while not begun.is_set():
+                client.play(machine)
+            for _ in range(100):  # each of them waits for its reply, ten seconds at most
+                assert len(client.play(machine)) == 3
+        assert not finish.is_set() and made.updates == 0
+    finally:
+        finish.set()
+        learning.join()
+        made.close()
+
+
+def test_nothing_that_was_played_is_lost_when_it_stops(tmp_path):
+    made = practice(tmp_path)
+    made.start()
+    machine, controlled = Machine(starts(1, seed=6)[0].copy()), 0
+    with Client(port_of(made)) as client:
+        for _ in range(100):
+            controlled += machine.in_control()
+            client.play(machine)
+        first = made.play(None)
+        (fetched, rest) = made.remaining([first])
+    made.close()
+    assert fetched is first and first.frames + rest.frames == controlled - 1  # of the last move nobody saw the outcome
+    assert sum(int(steps.truncated.sum()) for piece in (first, rest) for steps in piece.content) == 1
+
+
 @pytest.fixture
 def bridge_port():
     """A port that is free now."""
@@ -125,7 +183,6 @@ def test_a_run_moves_from_the_simulator_to_cabinets_and_back(tmp_path, bridge_po
         while not any(line.startswith("bridge: ") for line in notes.notes) and time.monotonic() < deadline:
             time.sleep(0.05)
         play_frames(bridge_port, 300, seed=4)
-        time.sleep(1.0)  # what a stopping run has not fetched yet is lost
     finally:
         with open_run("r", tmp_path) as run:
             run.send("stop")

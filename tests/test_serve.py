@@ -1,6 +1,7 @@
 """Playing arcade clients: what is told on the way, when it ends, and what the games came to."""
 
 import json
+import socket
 import threading
 
 import pytest
@@ -12,7 +13,7 @@ from protege.tempest.env import starts
 from protege.tempest.players import find_player, play, words
 from protege.tempest.serve import play_clients, summary
 from protege.tempest.streams import Game
-from tests.arcade_client import Client, Machine
+from tests.arcade_client import Client, Machine, wait_until
 
 
 def game(score: int, deaths: int = 3, **more) -> Game:
@@ -66,12 +67,41 @@ def test_clients_are_played_by_the_teacher_as_the_simulator_is():
     assert found["seconds"] > 0 and found["frames_per_s"] > 0
 
 
-def test_it_stops_when_its_minutes_are_over(capsys):
-    assert cli.main(["serve", "--no-train", "--player", "random", "--port", "0", "--minutes", "0.005", "--json"]) == 0
+def test_it_stops_when_its_minutes_are_over(tmp_path, capsys):
+    words_typed = ["--no-train", "--player", "random", "--port", "0", "--minutes", "0.005", "--json", "--no-dashboard"]
+    assert cli.main(["serve", *words_typed, "--runs", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "random plays up to 36 clients" in lines[0]
     assert lines[-2] == "No game was played from its beginning to its end."
     assert json.loads(lines[-1])["games"] == 0
+
+
+def test_the_champions_scores_on_clients_are_reported(tmp_path, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = found.getsockname()[1]
+    rows = starts(1, seed=8, level=3)
+    arcade = Arcade(rows)
+    arcade.port = port
+
+    def is_served() -> bool:
+        with socket.socket() as knock:
+            return knock.connect_ex(("127.0.0.1", port)) == 0
+
+    def begin() -> None:
+        wait_until(is_served, 60.0)
+        arcade.run()
+
+    playing = threading.Thread(target=begin, daemon=True)
+    playing.start()
+    limits = ["--games", "1", "--max-frames", "300", "--port", str(port)]
+    assert cli.main(["serve", "--no-train", *limits, "--runs", str(tmp_path), "--no-dashboard", "--json"]) == 0
+    playing.join()
+    *_, told, figures = capsys.readouterr().out.splitlines()
+    found = json.loads(figures)
+    assert (found["player"], found["games"], found["truncated"], found["frames_mean"]) == ("champion", 1, 1, 300)
+    ended = play(find_player("champion"), rows, max_frames=300)
+    assert found["score_mean"] == words(ended, ram.SCORE).mean() > 0
+    assert told.startswith(f"champion: {found['score_mean']:,.0f} points on average")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,10 @@ import json
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,20 +19,24 @@ if TYPE_CHECKING:
     from protege.learn.replay import Replay
 
 
+LOOP_S = 0.0002
+
+
 def bridge(seconds: float, counts: tuple[int, ...] = (1, 8, 16, 36), stored: int = 100_000) -> Figures:
     """Frames per second that arcade clients get answered, and how long they wait for a reply, as they see it.
 
-    At 16 clients: a server that only answers zeros, beside the bridge with a policy that costs nothing and with a small
-    network. Then `fps_N`, `p50_ms_N` and `p99_ms_N` with the Rainbow network while it learns from what comes, and
-    the same with `_no_training` while it does not. All clients live in one other process, and cost about as much as the
-    server that answers zeros.
+    At 16 clients: a server that only answers zeros, beside the bridge with a policy that costs nothing and with the
+    small network of the smoke preset. Then `fps_N`, `p50_ms_N` and `p99_ms_N` with the Rainbow network while it learns
+    from what comes, and the same with `_no_training` while it does not. All clients live in one other process, and cost
+    about as much as the server that answers zeros.
     """
     import torch
 
+    from protege.tempest.config import PRESETS
     from protege.tempest.network import Pupil, ValueNetwork
 
     torch.set_num_threads(1)
-    small = Pupil(ValueNetwork((512, 256)).eval())
+    small = Pupil(ValueNetwork(PRESETS["smoke"].widths).eval())
     memory = filled_replay(stored)
     figures: Figures = {}
     with _ArcadeClients() as clients:
@@ -65,14 +72,15 @@ class _ArcadeClients:
     def __enter__(self) -> "_ArcadeClients":
         command = [sys.executable, "-c", "from protege.bench.arcade import _arcade_clients; _arcade_clients()"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.folder = TemporaryDirectory()  # of the clients' screens, which a server keeps for its page
         return self
 
     def __exit__(self, *_: object) -> None:
         self.process.communicate()
+        self.folder.cleanup()
 
     def play(self, port: int, count: int, seconds: float) -> Figures:
         """Let so many clients play at a port; `fps`, `p50_ms` and `p99_ms`."""
-
         assert self.process.stdin is not None and self.process.stdout is not None
         self.process.stdin.write(f"{port} {count} {seconds}\n")
         self.process.stdin.flush()
@@ -99,7 +107,7 @@ class _ArcadeClients:
             def decide(self, frames: Any, clients: Any) -> tuple[Any, int]:
                 return act(frames), 0
 
-        with Bridge(Playing(), BridgeConfig(port=0)) as server:
+        with Bridge(Playing(), BridgeConfig(port=0, screens=Path(self.folder.name))) as server:
             return self.play(server.port, count, seconds)
 
     def against_rainbow(self, count: int, seconds: float, memory: "Replay", training: bool) -> Figures:
@@ -109,29 +117,35 @@ class _ArcadeClients:
         from protege.learn.rainbow import Rainbow, RainbowConfig
         from protege.learn.replay import Actor
         from protege.tempest.attention import FACTORS, AttentionConfig, RainbowPupil, build_network, shape_of
-        from protege.tempest.bridge import Agent, Bridge, BridgeConfig
+        from protege.tempest.bridge import Agent, Bridge, BridgeConfig, step_back
 
         config = RainbowConfig()
         learner = Rainbow(build_network(shape_of(AttentionConfig(), config)), config, factors=FACTORS)
         dice, over = np.random.default_rng(1), threading.Event()
+        arrived: deque[Any] = deque()  # as in a training: the bridge's thread leaves the memory to whoever learns
 
         class Learning(Agent):
             def decide(self, frames: Any, clients: Any) -> tuple[Any, int]:
                 return RainbowPupil(learner.acting).act(frames), Actor.PUPIL
 
             def learn(self, steps: Any) -> None:
-                memory.add(
-                    steps.clients, steps.observations, steps.actions, steps.rewards, steps.terminated, steps.truncated,
-                    steps.actors, steps.advice,
-                )  # fmt: skip
+                if training:
+                    arrived.append(steps)
 
         def update() -> None:
+            step_back()
             while not over.is_set():
+                while arrived:
+                    steps = arrived.popleft()
+                    memory.add(
+                        steps.clients, steps.observations, steps.actions, steps.rewards, steps.terminated,
+                        steps.truncated, steps.actors, steps.advice,
+                    )  # fmt: skip
                 batch = memory.sample(config.batch, config.beta, dice)
                 _, divergences = learner.update(batch, config.cloning)
                 memory.update(batch.handle, divergences)
 
-        with Bridge(Learning(), BridgeConfig(port=0)) as server:
+        with Bridge(Learning(), BridgeConfig(port=0, screens=Path(self.folder.name))) as server:
             thread = threading.Thread(target=update, daemon=True)
             began = time.perf_counter()
             if training:
@@ -199,7 +213,9 @@ def _arcade_clients() -> None:
         began = time.perf_counter() + 0.2  # the first frames find everything cold
         now = began
         while now < began + seconds:
-            for key, _ in watch.select():
+            # As the client in MAME waits: in a loop for a moment, and then asleep.
+            events = watch.select(0)
+            for key, _ in events or watch.select(None if time.perf_counter() - now > LOOP_S else 0):
                 client, number = key.fileobj, key.data  # type: ignore[assignment]
                 fire, zap, spinner = client.recv(3)
                 now = time.perf_counter()

@@ -28,17 +28,19 @@ from rich.live import Live
 from rich.table import Table
 
 from protege.tempest import wire
+from protege.tempest.bridge import BEHIND
 from protege.tempest.levels import START_LEVELS
 from protege.tempest.mame import HEADLESS, ROM_SET, ArcadeError, Emulator
 
 SCRIPTS: Final = Path(__file__).parent / "lua"
 SETTINGS_FILE: Final = "settings.txt"
 DEFAULT_SERVER: Final = f"127.0.0.1:{wire.PORT}"
+LOCAL: Final = ("localhost", "127.0.0.1")
+EVERYWHERE: Final = "0.0.0.0"  # where a server listens that other machines can reach
 FOLDER_PREFIX: Final = "protege-mame-"
 GREETING_S: Final = 5.0
 LOOK_S: Final = 0.2
 STAGGER_S: Final = 0.2  # between the first starts, so that many do not load the machine in one instant
-BELOW_SERVER: Final = 5  # a client that waits for a reply is busy: on its machine the server must come first
 REPORT_S: Final = 2  # between two status lines of a client
 STARTING: Final = "starting"  # until the first of them
 REPORT: Final = re.compile(r"protege: frames (\d+) state (\w+)")
@@ -77,7 +79,7 @@ class Settings:
     def elsewhere(self, clients: int) -> str:
         """How to start the same on another machine."""
         host, port = split_address(self.server)
-        server = f"THIS-MACHINE:{port}" if host in ("localhost", "127.0.0.1") else f"{host}:{port}"
+        server = f"THIS-MACHINE:{port}" if host in (*LOCAL, EVERYWHERE) else f"{host}:{port}"
         words = ["protege", "mame", "--clients", str(clients), "--server", server]
         words += ["--start-level", str(self.start_level)] if self.start_level else []
         secret = ' --token "$PROTEGE_TOKEN"' if self.token else ""
@@ -207,7 +209,8 @@ class Fleet:
         client.process = self._emulator.start(folder, SCRIPTS / "main.lua", self._settings.environment() | told)
         if os.name != "nt":
             with suppress(psutil.Error):  # it may have ended already
-                psutil.Process(client.process.pid).nice(BELOW_SERVER)
+                # While it waits for a reply it is busy, and the server must come first.
+                psutil.Process(client.process.pid).nice(BEHIND)
         client.state, client.frames, client.rate, client.started = STARTING, 0, 0.0, now
         client.listener = threading.Thread(target=client.listen, args=(client.process,), name=name, daemon=True)
         client.listener.start()

@@ -1,18 +1,22 @@
 """TCP server for emulators: bytes in, Frames out, actions back.
 
-One thread waits for all clients at once. As soon as any has sent a whole frame, every complete frame is decided on in
-one call, and the replies go out before anything else is done. `Agent` is who decides and learns; `wire` knows the bytes
-and `streams` what they mean. A client that is slow, silent or wrong loses its place and costs the others nothing.
+One thread waits for all clients at once. As soon as any has sent a whole frame, all complete frames and those that are
+just arriving are decided on in one call, and the replies go out before anything else is done. `Agent` is who decides
+and learns; `wire` knows the bytes and `streams` what they mean. A client that is slow, silent or wrong loses its place
+and costs the others nothing.
 """
 
 import hmac
 import ipaddress
+import os
 import selectors
 import socket
+import sys
 import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -22,11 +26,17 @@ from protege import ProtegeError
 from protege.kernels import announce_compilation
 from protege.tempest import ram, wire
 from protege.tempest.env import Frames, to_commands
+from protege.tempest.screens import Screens, activity
 from protege.tempest.sim import Commands
-from protege.tempest.streams import ALIVE, Game, Places, Steps, Streams, joint_actions
+from protege.tempest.streams import ALIVE, Flags, Game, Places, Steps, Streams, joint_actions
 
 LOOK_AROUND_S: Final = 0.1  # between looks at clocks: silent clients, rates, the wish to stop
+_PRIORITY: Final = os.getpriority(os.PRIO_PROCESS, 0) if sys.platform == "linux" else 0
+BEHIND: Final = 5  # steps of priority from the bridge down to whoever learns; clients of the launcher have the same
 MOST_STRANGERS: Final = 64  # connections that have not greeted yet
+QUIET: Final = 0.05  # nobody more comes for so long, as a share of what a decision takes: then it is made
+MOST_GATHERING: Final = 0.25  # and after so long in any case
+SHOW_S: Final = 1 / 30  # between two pictures of a client, for a page
 MEASURED_BATCHES: Final = 8  # one in so many is timed
 SUSPICIOUS: Final = 3  # connections in a row that sent a single frame
 NOTES_A_MINUTE: Final = 60  # a peer that comes and goes all the time cannot fill a terminal
@@ -47,6 +57,7 @@ class BridgeConfig:
     greeting_s: float = 5.0  # and one that does not greet for so long
     save_every_s: float = 60.0  # clients' wishes to save are passed on at most so often
     longest_game: int = 200_000  # frames after which a game counts as it stands
+    screens: Path | None = None  # the folder in which the clients' screens are kept, for a page to show
 
     def __post_init__(self) -> None:
         if len(self.token.encode()) > wire.LONGEST_TOKEN:
@@ -77,6 +88,17 @@ class BridgeConfig:
             ) from problem
 
 
+def step_back() -> None:
+    """Let the bridge go first wherever it competes with the calling thread, and those it will start, for a core.
+
+    Only Linux gives threads priorities of their own; elsewhere this does nothing.
+    """
+    if sys.platform == "linux":
+        me = threading.get_native_id()
+        now = os.getpriority(os.PRIO_PROCESS, me)
+        os.setpriority(os.PRIO_PROCESS, me, max(now, min(19, _PRIORITY + BEHIND)))  # once, however often it is called
+
+
 def rehearse() -> Frames:
     """Play a tick that nobody sent and return its frames: loads compiled code for which the first client would wait."""
     announce_compilation("the bridge", "tempest")
@@ -91,6 +113,12 @@ def rehearse() -> Frames:
 
 class Agent:
     """Who plays the clients. Everything is called from the bridge's thread, while clients wait: be quick."""
+
+    name = ""  # as a page knows the player
+
+    def control(self, actor: int) -> str:
+        """Who that is, for a page: pupil, teacher or random."""
+        return "pupil"
 
     def decide(self, frames: Frames, clients: Places) -> tuple[npt.ArrayLike, npt.ArrayLike]:
         """Joint actions (clients,) or commands (clients, 3), and who chose them: numbers that come back in `Steps`.
@@ -135,10 +163,12 @@ class _Client:
     def __init__(self, connection: socket.socket, address: str):
         self.socket, self.address = connection, address
         self.inbox = wire.Inbox()
+        self.waits = False  # for a reply
         self.place = -1
         self.greeting = wire.Greeting()
         self.suffix = b""  # of every reply
         self.since = self.heard = time.perf_counter()
+        self.next_show = 0.0  # when its screen is to be renewed
         self.frames = 0
 
     def describe(self) -> str:
@@ -153,6 +183,7 @@ class Bridge:
         self.agent, self.config = agent, config
         self.tallies: Counter[str] = Counter()  # what happened how often
         self.batches = self.frames = 0
+        self._batch_s = 0.0  # what a decision with its replies takes, lately
         self._streams = Streams(config.most_clients, longest_game=config.longest_game)
         self._networks = config.networks()
         self._clients: dict[int, _Client] = {}  # by place
@@ -182,6 +213,7 @@ class Bridge:
         rehearse()
         self._listener.setblocking(False)
         self.port: int = self._listener.getsockname()[1]
+        self._screens = self._open_screens()
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._thread = threading.Thread(target=self._run, name="bridge", daemon=True)
         self._thread.start()
@@ -211,7 +243,7 @@ class Bridge:
             ClientStatus(
                 place, client.greeting.name, client.address, client.greeting.version, now - client.since, client.frames,
                 float(self._rates[place]), float(self._latency_ms[place]),
-                _activity(int(known["state"][place]), int(known["mode"][place])),
+                activity(int(known["state"][place]), int(known["mode"][place])),
                 int(known["score"][place]), int(known["level"][place]),
             )
             for place, client in sorted(self._clients.copy().items())
@@ -229,6 +261,7 @@ class Bridge:
                     else:
                         self._receive(key.data)
                 if self._waiting:
+                    self._gather()
                     self._answer()
                 if self._steps:
                     self._hand_over()
@@ -245,6 +278,8 @@ class Bridge:
                 client.socket.close()
             self._listener.close()
             self._selector.close()
+            if self._screens is not None:
+                self._screens.close()
 
     def _accept(self) -> None:
         for _ in range(MOST_STRANGERS):
@@ -261,6 +296,26 @@ class Bridge:
                 self._dismiss(client, "address not allowed")
             elif len(self._strangers) > MOST_STRANGERS:
                 self._dismiss(client, "too many connections")
+
+    def _gather(self) -> None:
+        """Take in frames that are just arriving, as long as they do: a decision on all costs little more than on one.
+
+        So clients that were answered together stay together; else half of them would always come while the other half
+        is being decided on.
+        """
+        began = last = now = time.perf_counter()
+        while (
+            len(self._waiting) < len(self._clients)
+            and now - last < QUIET * self._batch_s
+            and now - began < MOST_GATHERING * self._batch_s
+        ):
+            before = len(self._waiting)
+            for key, _ in self._selector.select(0):
+                if key.data is not None and not key.data.waits:
+                    self._receive(key.data)
+            now = time.perf_counter()
+            if len(self._waiting) > before:
+                last = now
 
     def _receive(self, client: _Client) -> None:
         inbox = client.inbox
@@ -279,6 +334,7 @@ class Bridge:
                 if inbox.filled > size > 0:
                     raise wire.WireError("a second frame before the reply to the first")
                 if size == wire.FRAME.itemsize:
+                    client.waits = True
                     self._waiting.append(client)
                 elif size:
                     self._shrug(client, "wrong length")
@@ -330,34 +386,38 @@ class Bridge:
         packets, values = wire.decode(b"".join([client.inbox.view[: wire.FRAME.itemsize] for client in clients]))
         places = np.array([client.place for client in clients])
         for client in clients:
-            client.heard, client.inbox.filled = began, 0
+            client.heard, client.inbox.filled, client.waits = began, 0, False
             client.frames += 1
-        faults = wire.find_faults(packets, values, self._sent[places])
-        if faults.any():
-            for client, fault in zip(clients, faults.tolist()):
+        faults = wire.find_faults(packets, values, self._sent[places]).tolist()
+        if any(faults):
+            for client, fault in zip(clients, faults):
                 if wire.FAULTS[fault] in ("wrong echo", "wrong count"):
                     self._dismiss(client, wire.FAULTS[fault])
                 elif fault:
                     self._shrug(client, wire.FAULTS[fault])
-            good = faults == 0
-            clients = [client for client, fault in zip(clients, faults.tolist()) if not fault]
+            good = np.array(faults) == 0
+            clients = [client for client, fault in zip(clients, faults) if not fault]
             packets, values, places = packets[good], values[good], places[good]
-        commands = self._decide(places, packets, values)
+        commands, asked = self._decide(places, packets, values)
         self._sent[places] = commands
         replies = commands.tobytes()
         for i, client in enumerate(clients):
             self._send(client, replies[3 * i : 3 * i + 3] + client.suffix)
+        if self._screens is not None:
+            self._show(self._screens, began, clients, packets, asked)
+        took = time.perf_counter() - began
+        self._batch_s += 0.05 * (took - self._batch_s)
         if self.batches % MEASURED_BATCHES == 0:
-            self._latency_ms[places] += 0.1 * (1000 * (time.perf_counter() - began) - self._latency_ms[places])
+            self._latency_ms[places] += 0.1 * (1000 * took - self._latency_ms[places])
         self.batches += 1
         self.frames += len(clients)
 
-    def _decide(self, places: Places, packets: wire.Packets, values: wire.Values) -> Commands:
-        """What clients shall do (clients, 3); nothing where nobody is asked."""
+    def _decide(self, places: Places, packets: wire.Packets, values: wire.Values) -> tuple[Commands, Flags]:
+        """What clients shall do (clients, 3), nothing where nobody is asked; and where somebody was."""
         steps, asked, frames = self._streams.take(places, packets, values)
         self._steps.append(steps)
         if len(frames.score) == 0:
-            return np.zeros((len(places), 3), np.int8)
+            return np.zeros((len(places), 3), np.int8), asked
         deciding = places if len(frames.score) == len(places) else places[asked]
         actions, actors = self.agent.decide(frames, deciding)
         chosen = to_commands(actions, len(deciding))
@@ -366,10 +426,10 @@ class Bridge:
             actions = joint_actions(chosen)
         self._streams.decided(deciding, actions, actors)
         if deciding is places:
-            return chosen
+            return chosen, asked
         commands = np.zeros((len(places), 3), np.int8)
         commands[asked] = chosen
-        return commands
+        return commands, asked
 
     def _send(self, client: _Client, message: bytes) -> bool:
         try:
@@ -381,6 +441,25 @@ class Bridge:
         return False
 
     # --- what comes after the replies ---
+
+    def _open_screens(self) -> Screens | None:
+        if self.config.screens is None:
+            return None
+        try:
+            return Screens(self.config.screens, self.port, self.config.most_clients, self.agent.name)
+        except OSError as problem:
+            self.agent.note(f"no page can show the clients' games: {problem}")
+            return None
+
+    def _show(
+        self, screens: Screens, now: float, clients: list[_Client], packets: wire.Packets, asked: Flags
+    ) -> None:  # fmt: skip
+        for i, client in enumerate(clients):
+            if now >= client.next_show:
+                client.next_show = now + SHOW_S
+                known = self._streams.clients[client.place]
+                control = self.agent.control(int(known["actor"])) if asked[i] else ""
+                screens.show(client.place, packets[i], known, self._sent[client.place].tolist(), control)
 
     def _hand_over(self) -> None:
         """Pass on what was found out while clients were waiting."""
@@ -411,6 +490,9 @@ class Bridge:
             for place, client in self._clients.items():
                 self._rates[place] = (client.frames - self._counted[place]) / passed
                 self._counted[place] = client.frames
+            if self._screens is not None:
+                here = self._clients.items()
+                self._screens.touch((place, client.greeting.name, self._rates[place]) for place, client in here)
         self._notes_left = min(NOTES_A_MINUTE, self._notes_left + NOTES_A_MINUTE * LOOK_AROUND_S / 60)
 
     def _cut(self, place: int) -> None:
@@ -452,12 +534,3 @@ class Bridge:
 
 
 _FAREWELLS: Final = {"left": "left", "silent": "was silent for too long and lost its place"}
-
-
-def _activity(state: int, mode: int) -> str:
-    """What a client is doing, in a word."""
-    if not mode & ram.REAL_GAME:
-        return "attract mode"
-    words = {ram.PLAYING: "playing", ram.ZOOM: "zooming", ram.LEVEL_SELECT: "choosing a level"}
-    words |= {ram.ENTER_INITIALS: "initials", ram.HIGH_SCORE_BOOM: "initials"}
-    return words.get(state, "between")

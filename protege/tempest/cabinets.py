@@ -13,8 +13,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from protege.learn.replay import Actor
 from protege.tempest import wire
-from protege.tempest.bridge import Agent, Bridge, BridgeConfig
+from protege.tempest.bridge import Agent, Bridge, BridgeConfig, step_back
 from protege.tempest.collect import Episode, learned_reward
 from protege.tempest.config import TempestConfig
 from protege.tempest.env import Frames
@@ -24,6 +25,7 @@ from protege.tempest.streams import Game, Places, Steps
 
 PIECE_FRAMES: Final = 256  # a piece ends with so many frames
 PIECE_SECONDS: Final = 0.25  # or after so long
+MOST_UPDATES: Final = 16  # from one piece: cabinets do not wait, so a learner that cannot keep up makes fewer
 DUE: Final = 4  # beside the number of who chose a move: a penalty is due with its reward
 
 
@@ -31,7 +33,7 @@ class _Cabinets(Agent):
     """Plays the clients, in the bridge's thread, and keeps what came of it until it is fetched."""
 
     def __init__(self, practice: "CabinetPractice", places: int):
-        self.practice = practice
+        self.practice, self.name = practice, practice.player
         self.behaviour = Behaviour(practice.own, places, np.random.default_rng([practice.config.seed, 3]))
         self.arrived = threading.Condition()
         self.steps: list[Steps] = []
@@ -40,6 +42,9 @@ class _Cabinets(Agent):
         self.life_frames, self.life_reward = np.zeros(places, np.int64), np.zeros(places)
         self.levels = np.ones(places, np.int64)
         self.acting_s = 0.0
+
+    def control(self, actor: int) -> str:
+        return Actor(actor & (DUE - 1)).name.lower()
 
     def decide(self, frames: Frames, clients: Places) -> tuple[npt.ArrayLike, npt.ArrayLike]:
         began, practice, scheduled = time.thread_time(), self.practice, self.practice.scheduled()
@@ -93,15 +98,16 @@ class CabinetPractice(RainbowPractice):
 
     def __init__(
         self, config: TempestConfig, threads: int, replay_path: Path, listening: BridgeConfig,
-        tell: Callable[[str], None], ask_for_save: Callable[[], None],
+        tell: Callable[[str], None], ask_for_save: Callable[[], None], player: str = "",
     ):  # fmt: skip
         super().__init__(config, threads, replay_path)
-        self.listening, self.tell, self.ask_for_save = listening, tell, ask_for_save
+        self.listening, self.tell, self.ask_for_save, self.player = listening, tell, ask_for_save, player
         self.cabinets = _Cabinets(self, listening.most_clients)
         self.bridge: Bridge | None = None
 
     def start(self) -> None:
         self.bridge = Bridge(self.cabinets, self.listening)
+        step_back()  # whoever calls this learns
         self.tell(f"bridge: {self.listening.host} port {self.bridge.port}, up to {self.listening.most_clients} clients")
 
     def empty(self) -> list[Steps]:
@@ -112,6 +118,14 @@ class CabinetPractice(RainbowPractice):
         if not self.bridge.is_alive():
             self.bridge.close()  # raises what ended it
         return self.cabinets.fetch()
+
+    def remaining(self, ahead: list[Piece]) -> list[Piece]:
+        assert self.bridge is not None, "started"
+        self.bridge.close()
+        return [*ahead, self.cabinets.fetch()]
+
+    def _due(self, frames: int) -> int:
+        return min(MOST_UPDATES, super()._due(frames))
 
     def _store(self, piece: Piece) -> None:
         for steps in piece.content:

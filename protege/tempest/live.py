@@ -287,6 +287,7 @@ class ArcadeGames:
         screens = everybody[: self.games]
         note = "No client is connected." if not screens else f"{len(everybody)} connected, {_doing(screens[0])}"
         frames, decided = self._think(screens)
+        attention = decided.thoughts.attention if decided.thoughts and len(screens) <= EXPLAINED else None
         told: list[dict[str, Any]] = []
         pictures: list[draw.Picture] = []
         for g, screen in enumerate(screens):
@@ -297,8 +298,7 @@ class ArcadeGames:
             if control:
                 told[g] |= _say(frames, g, screen["command"], decided, control)
             if (g - self.turn) % len(screens) < DRAWN:
-                attention = decided.thoughts.attention[g] if decided.thoughts and len(screens) <= EXPLAINED else None
-                pictures += _draw(row, attention if control else None, told[g])
+                pictures += _draw(row, None if attention is None or not control else attention[g], told[g])
         self.turn = (self.turn + DRAWN) % max(1, len(screens))
         return pack({"games": told, "player": self.arcade.player, "note": note}, pictures)
 

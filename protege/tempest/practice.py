@@ -80,6 +80,9 @@ class Practice(Protocol):
     def play(self, content: Any) -> Piece:
         """Play a piece into it."""
 
+    def remaining(self, ahead: list[Piece]) -> list[Piece]:
+        """Stop playing; what is still to be learned from of pieces played ahead and of what came since."""
+
     def learn(self, piece: Piece, done: float) -> dict[str, float]:
         """Learn from a piece when this share of the budget is used up; returns figures of the learning, if any."""
 
@@ -186,6 +189,9 @@ class FastPractice:
                 games.replace_lost()
         acting = time.thread_time() - began - simulating
         return Piece(content, c.games * c.horizon, games.state(), games.taken_episodes(), simulating, acting)
+
+    def remaining(self, ahead: list[Piece]) -> list[Piece]:
+        return []  # a resumed run plays them again
 
     def learn(self, piece: Piece, done: float) -> dict[str, float]:
         began = time.thread_time() + self.learner.others_cpu_s

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from protege.evaluate import bootstrap, interquartile_mean, mean
 from protege.tempest.bridge import Agent, Bridge, BridgeConfig, rehearse
 from protege.tempest.env import Frames
-from protege.tempest.players import Player
+from protege.tempest.players import BUILT_IN, Player
 from protege.tempest.streams import Game, Places
 
 ROW_S: Final = 30.0  # between lines that say how it goes
@@ -21,9 +21,12 @@ ROW_S: Final = 30.0  # between lines that say how it goes
 class _Playing(Agent):
     """The player at work."""
 
-    def __init__(self, player: Player, tell: Callable[[str], None]):
-        self.player, self.tell = player, tell
+    def __init__(self, name: str, player: Player, tell: Callable[[str], None]):
+        self.name, self.player, self.tell = name, player, tell
         self.games: list[Game] = []
+
+    def control(self, actor: int) -> str:
+        return "random" if self.name == "random" else "teacher" if self.name in BUILT_IN else "pupil"
 
     def decide(self, frames: Frames, clients: Places) -> tuple[npt.ArrayLike, npt.ArrayLike]:
         return self.player.act(frames), 0
@@ -53,7 +56,7 @@ def play_clients(
 
         torch.set_num_threads(1)  # a few games are too little work to share
     player.act(rehearse())  # so that the first client does not wait for compiled code
-    playing = _Playing(player, tell)
+    playing = _Playing(name, player, tell)
     began = time.monotonic()
     with Bridge(playing, config) as bridge:
         tell(f"bridge: {config.host} port {bridge.port}, {name} plays up to {config.most_clients} clients")

@@ -118,7 +118,7 @@ class _Loop:
         self.practice: Practice
         if bridge is not None:
             self.practice = CabinetPractice(
-                config, self.threads, run.replay, bridge, observer.noted, lambda: run.send("save")
+                config, self.threads, run.replay, bridge, observer.noted, lambda: run.send("save"), run.name
             )
         else:
             self.practice = practice_of(config, self.threads, run.replay)
@@ -182,6 +182,8 @@ class _Loop:
                     self.save()
             if self.done() < 1.0:
                 self.run.stop()
+            for piece in self.practice.remaining(play.stop()):
+                self._learn(piece)
             self.save(last=True)
         finally:
             play.stop()
@@ -438,8 +440,8 @@ class _InTurn:
     def give_back(self, content: Any) -> None:
         pass
 
-    def stop(self) -> None:
-        pass
+    def stop(self) -> list[Piece]:
+        return []
 
 
 class _Ahead:
@@ -471,9 +473,12 @@ class _Ahead:
     def give_back(self, content: Any) -> None:
         self.free.put(content)
 
-    def stop(self) -> None:
+    def stop(self) -> list[Piece]:
+        """Wait for the player to end; the pieces that nobody has taken."""
         self.free.put(None)
         self.thread.join()
+        left = [self.ready.get() for _ in range(self.ready.qsize())]
+        return [piece for piece in left if isinstance(piece, Piece)]
 
 
 @contextmanager
