@@ -25,18 +25,17 @@ LOOP_S = 0.0002
 def bridge(seconds: float, counts: tuple[int, ...] = (1, 8, 16, 36), stored: int = 100_000) -> Figures:
     """Frames per second that arcade clients get answered, and how long they wait for a reply, as they see it.
 
-    At 16 clients: a server that only answers zeros, beside the bridge with a policy that costs nothing and with the
-    small network of the smoke preset. Then `fps_N`, `p50_ms_N` and `p99_ms_N` with the Rainbow network while it learns
+    At 16 clients: a server that only answers zeros, beside the bridge with a policy that costs nothing and with a
+    network of 62,000 weights. Then `fps_N`, `p50_ms_N` and `p99_ms_N` with the Rainbow network while it learns
     from what comes, and the same with `_no_training` while it does not. All clients live in one other process, and cost
     about as much as the server that answers zeros.
     """
     import torch
 
-    from protege.tempest.config import PRESETS
     from protege.tempest.network import Pupil, ValueNetwork
 
     torch.set_num_threads(1)
-    small = Pupil(ValueNetwork(PRESETS["smoke"].widths).eval())
+    small = Pupil(ValueNetwork((128, 128)).eval())
     memory = filled_replay(stored)
     figures: Figures = {}
     with _ArcadeClients() as clients:
