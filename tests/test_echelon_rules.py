@@ -8,6 +8,7 @@ import pytest
 
 from protege.echelon.battle import BY_ELIMINATION, BY_SCORE, BY_TIME, FOCUS_FIRE, HOLD
 from protege.echelon.mechs import (
+    AIR,
     BLUE,
     BUILD,
     DEBRIS,
@@ -199,7 +200,7 @@ def test_stability_comes_back_slower_when_moving_suppressed_or_legged():
 
 def test_whoever_loses_its_balance_lies_for_three_seconds_and_cannot_move_or_fire():
     battles = field(placed(BLUE, MEDIUM, 10, 10), placed(RED, MEDIUM, 16, 10, yaw=pi))
-    mechs(battles)["stability"][1] = 1  # an autocannon hit takes 5, and comes in the fifth tick
+    mechs(battles)["stability"][1] = 1  # an autocannon hit takes 8, and comes in the fifth tick
     happened = act(battles, {0: {"tertiary": True}})
     assert named(happened, "knockdown")[0] | {"who": 0, "whom": 1} == named(happened, "knockdown")[0]
     assert mechs(battles)["fallen"][1] == 60
@@ -578,6 +579,18 @@ def test_whoever_dies_in_the_air_leaves_its_wreck_on_the_ground():
     assert mechs(battles)["alive"][0] == 0
     assert set(battles.world.material[0, :2, 10, 10]) <= {DEBRIS, SOLID_DEBRIS}
     assert not (battles.world.material[0, 2:9] == DEBRIS).any()
+
+
+@pytest.mark.parametrize("above", [BLUE, RED])
+def test_wrecks_of_two_that_die_at_once_do_not_depend_on_their_teams(above):
+    hard = replace(BUILD, chassis=tuple(replace(c, solid_wreck=1.0) for c in BUILD.chassis))
+    one_on_another = placed(above, MEDIUM, 10.5, 10.5, feet=3), placed(1 - above, MEDIUM, 10.5, 10.5)
+    battles = field(*one_on_another, rules=hard)
+    mechs(battles)["hp"] = 0.25
+    battles.world.material[0, [0, 3], 10, 10] = LAVA
+    act(battles, {})
+    assert not mechs(battles)["alive"].any()
+    assert list(battles.world.material[0, :7, 9, 9]) == [SOLID_DEBRIS] * 3 + [AIR] * 4  # both drop to the floor
 
 
 # --- sensors ---------------------------------------------------------------------------------------------------------

@@ -25,15 +25,18 @@ ORDER = """
     tempest/__init__.py tempest/ram.py tempest/levels.py tempest/nymphs.py tempest/enemies.py tempest/player.py
     tempest/states.py tempest/sim.py tempest/draw.py tempest/observe.py tempest/packing.py tempest/teacher.py
     tempest/env.py tempest/gym.py
-    tempest/wire.py tempest/streams.py tempest/bridge.py tempest/mame.py tempest/arcade.py tempest/lua/
+    tempest/wire.py tempest/streams.py tempest/screens.py tempest/bridge.py tempest/mame.py tempest/arcade.py
+    tempest/lua/
     tempest/network.py tempest/attention.py tempest/recording.py tempest/players.py tempest/serve.py tempest/live.py
     tempest/export.py tempest/collect.py tempest/config.py tempest/gauges.py tempest/practice.py tempest/rainbow.py
     tempest/cabinets.py tempest/train.py
     echelon/__init__.py echelon/exact.py echelon/mechs.py echelon/voxels.py echelon/paths.py echelon/biomes.py
     echelon/routes.py echelon/world.py echelon/sight.py echelon/battle.py echelon/condition.py echelon/damage.py
     echelon/shots.py echelon/weapons.py echelon/movement.py echelon/sensors.py echelon/outcome.py echelon/sim.py
-    echelon/observe.py
-    echelon/env.py echelon/teacher.py echelon/network.py echelon/match.py echelon/train.py
+    echelon/features.py echelon/displays.py echelon/surroundings.py echelon/legal.py echelon/observe.py
+    echelon/rewards.py echelon/env.py echelon/zoo.py
+    echelon/tactics.py echelon/teacher.py echelon/network.py echelon/recording.py echelon/account.py
+    echelon/match.py echelon/train.py
     dashboard/__init__.py dashboard/guard.py dashboard/shows.py dashboard/feeds.py dashboard/server.py
     dashboard/beside.py dashboard/static/
     champions/

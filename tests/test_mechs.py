@@ -187,7 +187,12 @@ def test_presets_differ_from_the_game_only_where_they_mean_to():
 
     assert set(RULES) == {"build", "base", "suite"}
     assert "contested_floor" in differences(SUITE) and "contested_floor" not in differences(BASE)
-    assert {"chassis", "weapons", "gravity"}.isdisjoint(differences(BASE) | differences(SUITE))
+    assert {"chassis", "gravity"}.isdisjoint(differences(BASE) | differences(SUITE))
+    for rules in (BASE, SUITE):
+        changed = [(old, new) for old, new in zip(rules.weapons, BUILD.weapons) if old != new]
+        assert [(old.name, old.stability_damage, new.stability_damage) for old, new in changed] == [
+            ("autocannon", 5, 8)
+        ]
 
 
 def test_tables_hold_every_number_of_the_rules_as_doubles_or_whole_numbers():

@@ -23,6 +23,7 @@ from protege.echelon.mechs import (
     gait_of,
 )
 from protege.echelon.paths import (
+    SLACK,
     STEP,
     WALL,
     ZONE_LEVEL,
@@ -30,6 +31,7 @@ from protege.echelon.paths import (
     free_span,
     in_zone,
     measure_paths,
+    next_cell,
     path_queue,
     pop,
     push,
@@ -39,6 +41,8 @@ from protege.echelon.paths import (
     waypoint,
 )
 from protege.echelon.voxels import HEIGHT, MOST_CHANGES, NO_LEVEL, NO_WAY, blank, derive, set_voxel
+
+EXACT = 0  # slack
 
 
 def terrain(x, y, *boxes, zone=(2.5, 2.5, 1.0)):
@@ -149,12 +153,51 @@ def test_after_any_changes_an_update_equals_a_fresh_measurement(seed, rounds, ma
         for _ in range(generator.integers(1, 2 * MOST_CHANGES if many else 12)):
             z, y, x = generator.integers(0, (6, 18, 22))
             set_voxel(world, 0, z, y, x, generator.choice([AIR, AIR, SOLID, WATER, LAVA]))
-        update_paths(world, 0, queue)
+        update_paths(world, 0, queue, EXACT)
     kept = [world.level.copy(), world.ceiling.copy(), world.toll.copy(), world.distance.copy()]
     measure_paths(world, 0, path_queue(22, 18))
     for before, array in zip(kept, [world.level, world.ceiling, world.toll, world.distance]):
         assert (before == array).all()
     assert world.changed[0, 0] == 0 and not queue.listed.any() and (queue.head == -1).all()
+
+
+@given(seed=st.integers(0, 10_000), rounds=st.integers(1, 8))
+@settings(max_examples=25)
+def test_with_slack_every_way_still_leads_down_to_the_zone(seed, rounds):
+    world, generator, queue = rough_ground(seed), np.random.default_rng(seed), path_queue(22, 18)
+    for _ in range(rounds):
+        for _ in range(generator.integers(1, 12)):
+            z, y, x = generator.integers(0, (6, 18, 22))
+            set_voxel(world, 0, z, y, x, generator.choice([AIR, AIR, SOLID, WATER, LAVA]))
+        update_all_paths(world, 0, 1, queue)
+        for gait in (NARROW, WIDE):
+            distance = world.distance[0, gait]
+            for y, x in np.argwhere((distance > 0) & (distance < NO_WAY)):
+                onward = next_cell(world, 0, gait, world.toll[0, gait], distance, y, x)
+                assert distance[onward // 22, onward % 22] < distance[y, x]
+    kept = world.level.copy()
+    measure_paths(world, 0, path_queue(22, 18))
+    assert (kept == world.level).all()  # only distances have slack
+
+
+def test_slack_spares_a_small_detour_and_not_a_large_one():
+    world, queue = terrain(40, 20, zone=(4.5, 10.5, 2)), path_queue(40, 20)
+    before = world.distance.copy()
+    for y in range(9, 12):  # a post that a body walks around within a step or two
+        for z in range(3):
+            set_voxel(world, 0, z, y, 20, SOLID)
+    update_all_paths(world, 0, 1, queue)
+    small = world.distance.copy()
+    assert (small[0, NARROW, 10, 30:38] == before[0, NARROW, 10, 30:38]).all()
+    for y in range(18):  # a wall with its only gap at one end
+        for z in range(3):
+            set_voxel(world, 0, z, y, 20, SOLID)
+    update_all_paths(world, 0, 1, queue)
+    large = world.distance.copy()
+    measure_paths(world, 0, path_queue(40, 20))
+    behind = np.s_[0, NARROW, 4:16, 23:37]
+    assert (large[behind] > small[behind] + SLACK).any()
+    assert (np.abs(large[behind].astype(int) - world.distance[behind]) <= 2 * SLACK).all()
 
 
 def test_many_battles_are_updated_in_one_call_within_the_given_range():

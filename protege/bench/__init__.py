@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from protege import ProtegeError
 from protege.bench.arcade import bridge
+from protege.bench.echelon import echelon_sim
 from protege.bench.learning import dashboard, training
 from protege.bench.memory import rainbow_update, replay
 from protege.bench.slices import Figures
@@ -19,6 +20,7 @@ BENCHMARKS: dict[str, Callable[[float], Figures]] = {
     "rainbow-update": rainbow_update,
     "replay": replay,
     "bridge": bridge,
+    "echelon-sim": echelon_sim,
 }
 
 

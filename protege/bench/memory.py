@@ -109,8 +109,8 @@ class _PlainReplay:
 
     def add(self, *transitions: npt.NDArray[Any]) -> None:
         slots = (self.position + np.arange(len(transitions[0]))) % self.capacity
-        arrays: tuple[npt.NDArray[Any], ...]
-        arrays = self.observation, self.next_observation, self.action, self.reward, self.terminated
+        arrays: list[npt.NDArray[Any]] = [self.observation, self.next_observation, self.action]
+        arrays += [self.reward, self.terminated]
         for array, given in zip(arrays, transitions, strict=True):
             array[slots] = given
         self.position += len(slots)

@@ -191,10 +191,15 @@ def touches_living(battle: Battle, x: int, y: int, z: int) -> bool:
 
 
 @kernel
-def leave_wreck(battle: Battle, world: World, b: int, mech: Record, material: int) -> None:
-    """Fill the voxels whose centres the body covers, once it has dropped to the ground, with what is left of it."""
+def ground_below(world: World, b: int, mech: Record) -> int:
+    """The layer onto which a body drops."""
     feet = int(floor(mech.z - mech.half_height + TOUCH))
-    base = highest_layer(footprint(world.blocked[b], mech.x, mech.y, mech.half_width) & layers(0, feet - 1)) + 1
+    return highest_layer(footprint(world.blocked[b], mech.x, mech.y, mech.half_width) & layers(0, feet - 1)) + 1
+
+
+@kernel
+def leave_wreck(battle: Battle, world: World, b: int, mech: Record, base: int, material: int) -> None:
+    """Fill the voxels whose centres a body with its feet at `base` covers with what is left of it."""
     rows, width = world.blocked.shape[1], world.blocked.shape[2]
     wide = mech.half_width
     for z in range(base, min(int(floor(base + 2.0 * mech.half_height - 0.5)), HEIGHT - 1) + 1):
@@ -208,14 +213,19 @@ def leave_wreck(battle: Battle, world: World, b: int, mech: Record, material: in
 
 @kernel
 def leave_wrecks(battle: Battle, world: World, b: int, count: int) -> None:
-    """Wrecks of the `count` mechs in `order`. Solid ones first: where two meet, who is listed first must not matter."""
+    """Wrecks of the `count` mechs in `order`.
+
+    Where two meet, who is listed first must not matter: all drop onto the ground as it is now, and solid ones go first.
+    """
+    for n in range(count):
+        battle.order_keys[n] = ground_below(world, b, battle.mechs[battle.order[n]])
     for material in (SOLID_DEBRIS, DEBRIS):
         for n in range(count):
             mech = battle.mechs[battle.order[n]]
             solid = draw(battle.key[mech.team], FOR_WRECK, mech.rank, 0)
             hard = solid < battle.rules.chassis[mech.kind].solid_wreck
             if hard == (material == SOLID_DEBRIS):
-                leave_wreck(battle, world, b, mech, material)
+                leave_wreck(battle, world, b, mech, int(battle.order_keys[n]), material)
 
 
 @kernel

@@ -144,9 +144,13 @@ WEAPONS: Final = (
     Weapon("flamer", 4.5, 4.0, 0.0, 10.0, 0.15, 90.0, LASER_TIMER, target_heat=15.0),
     Weapon("missile", 50.0, 40.0, 15.0, 45.0, 3.0, 180.0, MISSILE_TIMER, HOMING, 12.0, 2.5, 0.5, sight_lock=12.0),
     Weapon("gauss", 20.0, 50.0, 60.0, 15.0, 4.0, 60.0, KINETIC_TIMER, BALLISTIC, 40.0, 1.5, 0.5),
-    Weapon("autocannon", 12.0, 8.0, 5.0, 6.0, 0.2, 90.0, KINETIC_TIMER, STRAIGHT, 25.0),
+    Weapon("autocannon", 12.0, 8.0, 8.0, 6.0, 0.2, 90.0, KINETIC_TIMER, STRAIGHT, 25.0),
     Weapon("painter", 10.0, 0.0, 0.0, 5.0, 1.0, 60.0, PAINTER_TIMER),
     Weapon("smoke", 20.0, 0.0, 0.0, 10.0, 5.0, 180.0, MISSILE_TIMER, STRAIGHT, 15.0, 4.0),
+)
+
+_BASE_WEAPONS: Final = tuple(
+    replace(weapon, stability_damage=5.0) if number == AUTOCANNON else weapon for number, weapon in enumerate(WEAPONS)
 )
 
 Loadout = tuple[dict[int, int], ...]  # per class: weapon -> the button that fires it
@@ -253,6 +257,7 @@ BUILD: Final = Rules()
 BASE: Final = replace(
     BUILD,
     name="base",
+    weapons=_BASE_WEAPONS,
     loadout=_BASE_LOADOUT,
     slide=0.98,
     jet_drain=0.0,

@@ -3,7 +3,8 @@
 For each gait every column has one place to stand: the lowest height at which the footprint is free. A body steps to one
 of the eight columns around it, up by one voxel at most, down as far as it likes. Each column's distance to the zone is
 exact for these steps. What no step can do (up a wall) costs WALL more, so that a distance exists everywhere. After
-voxels changed, `update_paths` corrects only what depends on them.
+voxels changed, `update_paths` corrects only what depends on them: exactly, or with some slack, because a single wreck
+makes thousands of ways a little longer.
 """
 
 from math import floor, sqrt
@@ -20,6 +21,8 @@ from protege.kernels import kernel
 STRAIGHT, DIAGONAL, STRAIGHT_UP, DIAGONAL_UP = 10, 14, 12, 17
 WATER_TOLL, LAVA_TOLL = 7, 30  # water slows to 0.6; lava is worth a detour
 WALL: Final = 5000
+
+SLACK: Final = 8  # less than a step, so that ways still lead down wherever distances are off by so much
 
 STEP: Final = 1  # whole voxels up: what is left of the rules' step height
 ZONE_LEVEL: Final = 5  # higher up, the zone's columns are not in it
@@ -186,8 +189,8 @@ def in_zone(world: World, b: int, y: int, x: int, level: int) -> bool:
 
 
 @kernel
-def relax(level: Small, ceiling: Small, toll: Small, tall: int, distance: Distances, queue: Queue) -> None:
-    """Lower distances until no waiting cell, and none it leads to, can be had for less."""
+def relax(level: Small, ceiling: Small, toll: Small, tall: int, distance: Distances, queue: Queue, slack: int) -> None:
+    """Lower distances until no waiting cell, and none it leads to, can be had for less, by more than the slack."""
     height, width = level.shape
     while True:
         cell = pop(queue)
@@ -200,7 +203,7 @@ def relax(level: Small, ceiling: Small, toll: Small, tall: int, distance: Distan
             least = base + (STRAIGHT if k < 4 else DIAGONAL)
             if 0 <= y < height and 0 <= x < width and distance[y, x] > least:
                 found = base + step_cost(level, ceiling, toll, tall, y, x, v, u)
-                if found < distance[y, x]:
+                if found + slack < distance[y, x]:
                     distance[y, x] = found
                     push(queue, y * width + x, found)
 
@@ -228,12 +231,15 @@ def measure_distance(world: World, b: int, gait: int, toll: Small, distance: Dis
             if in_zone(world, b, y, x, level[y, x]):
                 distance[y, x] = 0
                 push(queue, y * width + x, 0)
-    relax(level, world.ceiling[b, gait], toll, FOOTPRINTS[gait][1], distance, queue)
+    relax(level, world.ceiling[b, gait], toll, FOOTPRINTS[gait][1], distance, queue, np.int64(0))  # type: ignore[arg-type]
 
 
 @kernel
-def update_paths(world: World, b: int, queue: Queue) -> None:
-    """Bring standing places and distances up to date with the voxels changed since the last time."""
+def update_paths(world: World, b: int, queue: Queue, slack: int) -> None:
+    """Bring standing places and distances up to date with the voxels changed since the last time.
+
+    With slack, a column keeps its distance if the way on is longer or shorter by no more than that.
+    """
     changes = world.changed[b, 0]
     if changes > MOST_CHANGES:
         measure_paths(world, b, queue)
@@ -245,16 +251,16 @@ def update_paths(world: World, b: int, queue: Queue) -> None:
             column = world.changed[b, i]
             count = _stand_around(world, b, gait, column // width, column % width, queue, count)
         if count > 0:
-            _repair(world, b, gait, queue, count)
+            _repair(world, b, gait, queue, count, slack)
     world.changed[b, 0] = 0
 
 
 @kernel
 def update_all_paths(world: World, first: int, last: int, queue: Queue) -> None:
-    """The same for battles first..last-1; those without changes cost nothing."""
+    """The same with SLACK for battles first..last-1; those without changes cost nothing."""
     for b in range(first, last):
         if world.changed[b, 0] != 0:
-            update_paths(world, b, queue)
+            update_paths(world, b, queue, np.int64(SLACK))  # type: ignore[arg-type]
 
 
 @kernel
@@ -281,7 +287,7 @@ def _list(queue: Queue, cell: int, count: int) -> int:
 
 
 @kernel
-def _repair(world: World, b: int, gait: int, queue: Queue, count: int) -> None:
+def _repair(world: World, b: int, gait: int, queue: Queue, count: int, slack: int) -> None:
     """Correct the distances after steps from and to the listed cells changed.
 
     First, nearest to the zone first, whatever has lost its way forgets its distance, and so does all that went by it.
@@ -300,23 +306,23 @@ def _repair(world: World, b: int, gait: int, queue: Queue, count: int) -> None:
             break
         v, u = cell // width, cell % width
         base = int(distance[v, u])
-        if _shortest(world, b, gait, v, u) <= base:
+        if _shortest(world, b, gait, v, u) <= base + slack:
             continue
         distance[v, u] = NO_WAY
         count = _list(queue, cell, count)
         for k in range(8):
             y, x = v + DY[k], u + DX[k]
             if 0 <= y < height and 0 <= x < width and base < distance[y, x] < NO_WAY:
-                if distance[y, x] == base + step_cost(level, ceiling, toll, tall, y, x, v, u):
+                if base + step_cost(level, ceiling, toll, tall, y, x, v, u) <= distance[y, x] + slack:
                     push(queue, y * width + x, int(distance[y, x]))
     for i in range(count):
         cell = queue.cells[i]
         queue.listed[cell] = False
         found = _shortest(world, b, gait, cell // width, cell % width)
-        if found < distance[cell // width, cell % width]:
+        if found + slack < distance[cell // width, cell % width]:
             distance[cell // width, cell % width] = found
             push(queue, cell, found)
-    relax(level, ceiling, toll, tall, distance, queue)
+    relax(level, ceiling, toll, tall, distance, queue, slack)
 
 
 @kernel

@@ -5,7 +5,7 @@ the parts of a tick, in order. A battle's future depends on its record, its map 
 the threads or the machine. docs/echelon.md pins every rule down.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from math import isfinite, sqrt
 from typing import Any, Final, NamedTuple
@@ -38,6 +38,7 @@ from protege.echelon.exact import SIMULATION, STREAM_STEP, random_bits, sin_cos,
 from protege.echelon.mechs import BUILD, NOBODY, Members, Records, Roster, Rules
 from protege.echelon.movement import find_neighbours, move_all, stands_free
 from protege.echelon.outcome import hold_zone, judge
+from protege.echelon.paths import path_queue, update_all_paths
 from protege.echelon.sensors import perceive
 from protege.echelon.shots import move_shots, thin_clouds, warn_of_missiles
 from protege.echelon.voxels import World
@@ -244,9 +245,11 @@ class Battles:
         self.records = np.zeros(self.count, BATTLE)
         self._bytes = self.records.view(np.uint8).reshape(self.count, BATTLE.itemsize)
         self._numbers = rules_record(rules)
-        self._idle = self._no_actions()
+        self._idle = self.no_actions()
         threads = max(1, min(threads, self.count))
-        self._edges = [self.count * n // threads for n in range(threads + 1)]
+        edges = [self.count * n // threads for n in range(threads + 1)]
+        self._shares = list(zip(edges, edges[1:]))
+        self._queues = {first: path_queue(world.blocked.shape[2], world.blocked.shape[1]) for first, _ in self._shares}
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
         self.reset()
 
@@ -276,18 +279,23 @@ class Battles:
         return Actions(**{name: self._checked(name, value) for name, value in given.items()})
 
     def step(self, actions: Actions) -> None:
-        """Advance every battle by one decision."""
+        """Advance every battle by one decision, and keep the distances of its map true."""
         over = np.flatnonzero(self.over)
         if len(over):
             raise BattleOver(f"battle {over[0]} is over: reset it before the next step")
-        actions = self.actions(*actions)
-        shares = zip(self._edges, self._edges[1:])
+        self.share_out(self._step, self.actions(*actions))
+
+    def _step(self, actions: Actions, first: int, last: int) -> None:
+        run(self.records, self.world, actions, first, last)
+        update_all_paths(self.world, first, last, self._queues[first])
+
+    def share_out(self, work: Callable[..., None], *arguments: Any) -> None:
+        """Call `work(*arguments, first, last)` for battles first..last-1 of every thread, all at once."""
         if self._pool is None:
-            run(self.records, self.world, actions, 0, self.count)
-        else:
-            parts = [self._pool.submit(run, self.records, self.world, actions, *share) for share in shares]
-            for part in parts:
-                part.result()
+            work(*arguments, 0, self.count)
+            return
+        for part in [self._pool.submit(work, *arguments, *share) for share in self._shares]:
+            part.result()
 
     # --- reading ---
 
@@ -331,7 +339,8 @@ class Battles:
             array[...] = saved[name]
         self._bytes[...] = saved["records"]
 
-    def _no_actions(self) -> Actions:
+    def no_actions(self) -> Actions:
+        """Arrays in which nobody does anything."""
         battles, mechs = self.count, self.mech_count
         return Actions(
             move=np.zeros((battles, mechs, 4), np.float32),

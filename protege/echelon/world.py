@@ -224,6 +224,11 @@ def swap_sides(world: World, battles: npt.NDArray[np.int64]) -> None:
     """Let the teams of these battles change places; for rosters whose teams are alike."""
     world.square[battles] = world.square[battles][:, ::-1]
     world.spawn[battles] = np.roll(world.spawn[battles], world.spawn.shape[1] // 2, axis=1)
+    for b in battles:
+        facts = world.facts[b]
+        facts[routes.CORNER] ^= 3
+        for place, width in ((routes.SHIFT, 2), (routes.WALK, 1), (routes.OVERLAP, 1)):
+            facts[place : place + 2 * width] = np.roll(facts[place : place + 2 * width], width)
 
 
 def formation(mechs: int, shorter: int) -> tuple[int, int]:

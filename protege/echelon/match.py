@@ -1,0 +1,268 @@
+"""Two sides play: players by name, one recorded battle, and measuring one player against another.
+
+A player is anything with `act(battles, mechs, actions)`, which writes what some mechs do next into their rows of the
+actions. Built in are the scripted levels and random play; `package.module:Class` names a user's own.
+"""
+
+import importlib
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from protege import ProtegeError
+from protege.echelon.account import TEAM_NAMES, account
+from protege.echelon.battle import BY_ELIMINATION, BY_SCORE, BY_TIME, KILL, RUNNING
+from protege.echelon.mechs import BLUE, BUILD, NOBODY, RED, Rules, find_roster
+from protege.echelon.recording import Recorder, Recording, write_recording
+from protege.echelon.sim import STANDARD_LENGTH, Actions, Battles, Flags
+from protege.echelon.teacher import LEVELS, Chance, Teacher
+from protege.echelon.world import STANDARD, generate, recipe, swap_sides
+from protege.evaluate import EVALUATION, seed_of, wilson
+from protege.metrics import near
+
+BATCH: Final = 64  # battles played side by side
+ENDING_NAMES: Final = {RUNNING: "unfinished", BY_ELIMINATION: "elimination", BY_SCORE: "score", BY_TIME: "time"}
+
+
+class Player(Protocol):
+    """Who decides for a side, or for any other mechs."""
+
+    def act(self, battles: Battles, mechs: Flags, actions: Actions) -> None:
+        """Write what these mechs, (battles, mechs), do next into their rows of `actions`, and into no others."""
+
+
+class UnknownPlayer(ProtegeError):
+    """A player that cannot be found or made."""
+
+
+class BadMatch(ProtegeError):
+    """A match that cannot be played as asked."""
+
+
+def find_player(name: str) -> Player:
+    """The player of this name."""
+    if name in LEVELS:
+        return Teacher(name)
+    if name == "random":
+        return Chance()
+    if ":" in name:
+        return _import_player(name)
+    known = [*LEVELS, "random"]
+    raise UnknownPlayer(
+        f"no Echelon player is called {name!r}: use {', '.join(known)}, or package.module:Class for your own"
+        f"{near(name, known)}"
+    )
+
+
+def _import_player(name: str) -> Player:
+    module_name, _, class_name = name.partition(":")
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # so that a file beside the user is found, as with `python -m`
+    try:
+        made: Player = getattr(importlib.import_module(module_name), class_name)()
+    except (ImportError, AttributeError, TypeError, ValueError) as problem:
+        raise UnknownPlayer(
+            f"cannot make player {name!r}: {problem}; expected an importable module and a class that needs no arguments"
+        ) from problem
+    if not callable(getattr(made, "act", None)):
+        raise UnknownPlayer(f"player {name!r} has no method act(battles, mechs, actions); see docs/echelon.md")
+    return made
+
+
+# --- playing ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the battles of a measurement have in common."""
+
+    roster: str = "10v10"
+    size: tuple[int, int] = STANDARD  # columns, x and y
+    length: int = STANDARD_LENGTH  # decisions
+    rules: Rules = field(default=BUILD, repr=False)
+
+
+@dataclass(frozen=True)
+class Match:
+    """One battle to be played: its map, and whether the teams change places on it."""
+
+    seed: int
+    swapped: bool = False
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a battle ended; pairs are blue's and red's."""
+
+    winner: int  # BLUE, RED or NOBODY
+    ending: int
+    decisions: int
+    seconds: float
+    score: tuple[float, float]
+    living: tuple[int, int]
+    kills: tuple[int, int]
+    damage: tuple[float, float]
+
+
+def play(
+    blue: Player, red: Player, matches: Sequence[Match], setting: Setting = Setting(), *, threads: int = 1,
+    names: tuple[str, str] = ("blue", "red"), recorded: Callable[[int, bytes], None] | None = None,
+) -> list[Result]:  # fmt: skip
+    """Play these matches, many at a time. With `recorded`, it is given each match's number and its recording."""
+    if not matches:
+        return []
+    batch = _Batch(matches, setting, threads, names, recording=recorded is not None)
+    battles = batch.battles
+    actions, teams = battles.no_actions(), np.broadcast_to(battles.members.team, (battles.count, battles.mech_count))
+    sides = np.ascontiguousarray(teams == BLUE), np.ascontiguousarray(teams == RED)
+    results: dict[int, Result] = {}
+    while len(results) < len(matches):
+        for player, side in zip((blue, red), sides):
+            player.act(battles, side, actions)
+        battles.step(actions)
+        for recorder in batch.recorders.values():
+            recorder.note()
+        for b in np.flatnonzero(battles.over):
+            number = batch.playing[b]
+            if number is not None:
+                results[number] = _result(battles, int(b))
+                if recorded is not None:
+                    recorded(number, batch.recorders.pop(int(b)).to_bytes())
+            batch.begin_next(int(b))
+    return [results[number] for number in range(len(matches))]
+
+
+class _Batch:
+    """Battles side by side, each place taken by the next match as soon as its battle has ended.
+
+    When no match is left a place begins its last battle again, unwatched, until the others have ended.
+    """
+
+    def __init__(
+        self, matches: Sequence[Match], setting: Setting, threads: int, names: tuple[str, str], recording: bool
+    ):
+        roster = find_roster(setting.roster)
+        if any(match.swapped for match in matches) and roster.blue != roster.red:
+            raise BadMatch(f"the sides of roster {roster.name} differ, so they cannot change places")
+        self._matches, self._setting, self._names, self._recording = matches, setting, names, recording
+        self._next = min(BATCH, len(matches))
+        first = matches[: self._next]
+        world = generate([match.seed for match in first], setting.size, setting.roster)
+        swap_sides(world, np.flatnonzero([match.swapped for match in first]))
+        self.battles = Battles(world, roster, setting.rules, setting.length, threads)
+        self.playing: list[int | None] = list(range(self._next))
+        self._last = list(range(self._next))
+        self.recorders: dict[int, Recorder] = {}
+        for b in range(self._next):
+            self._watch(b)
+
+    def begin_next(self, b: int) -> None:
+        """Begin another match in place b."""
+        self.playing[b] = self._next if self._next < len(self._matches) else None
+        if self.playing[b] is not None:
+            self._last[b] = self._next
+            self._next += 1
+        match, world = self._matches[self._last[b]], self.battles.world
+        generate([match.seed], self._setting.size, self._setting.roster, world, [b])
+        if match.swapped:
+            swap_sides(world, np.array([b]))
+        self.battles.reset([b])
+        if self.playing[b] is not None:
+            self._watch(b)
+
+    def _watch(self, b: int) -> None:
+        if self._recording:
+            match = self._matches[self._last[b]]
+            about = {
+                "players": self._names,
+                "seed": match.seed,
+                "swapped": match.swapped,
+                "recipe": recipe(self.battles.world, b, self._setting.roster),
+            }
+            self.recorders[b] = Recorder(self.battles, b, about)
+
+
+def _result(battles: Battles, b: int) -> Result:
+    record, mechs = battles.records[b], battles.mechs[b]
+    own = [mechs["team"] == team for team in (BLUE, RED)]
+    decisions = int(record["decision"])
+    return Result(
+        winner=int(record["winner"]),
+        ending=int(record["ending"]),
+        decisions=decisions,
+        seconds=decisions * (battles.rules.dt * battles.rules.ticks_per_decision),
+        score=(float(record["score"][BLUE]), float(record["score"][RED])),
+        living=(int(record["living"][BLUE]), int(record["living"][RED])),
+        kills=(int(mechs["tally"][own[BLUE], KILL].sum()), int(mechs["tally"][own[RED], KILL].sum())),
+        damage=(float(mechs["dealt"][own[BLUE]].sum()), float(mechs["dealt"][own[RED]].sum())),
+    )
+
+
+# --- for the commands ------------------------------------------------------------------------------------------------
+
+
+def fight(
+    blue: str, red: str, out: Path, *, seed: int = 1, setting: Setting = Setting(), threads: int = 1
+) -> dict[str, Any]:
+    """One battle on the first evaluation map of a seed, recorded into a file; how it ended, as one flat row."""
+    began = time.perf_counter()
+    players = find_player(blue), find_player(red)
+    found: list[bytes] = []
+    match = Match(seed_of(EVALUATION, seed, 0))
+    result = play(
+        *players, [match], setting, threads=threads, names=(blue, red), recorded=lambda _, made: found.append(made)
+    )[0]
+    written = found[0]
+    write_recording(out, written)
+    return {
+        "blue": blue, "red": red, "seed": seed, "roster": setting.roster,
+        "winner": winner_name(result), "ending": ENDING_NAMES[result.ending], "length": result.seconds,
+        **{f"{team}_{name}": getattr(result, name)[number]
+           for name in ("score", "living", "kills", "damage") for number, team in enumerate(TEAM_NAMES)},
+        "file": str(out), "bytes": len(written), "seconds": time.perf_counter() - began,
+    }  # fmt: skip
+
+
+def measure(
+    blue: str, red: str, *, matches: int = 200, seed: int = 1, setting: Setting = Setting(), threads: int = 1
+) -> dict[str, Any]:
+    """One player against another on the evaluation maps of a seed, each map from both sides: one flat row.
+
+    The interval is Wilson's, 95 %, with draws as half a win.
+    """
+    if matches < 2 or matches % 2:
+        raise BadMatch(f"every map is played from both sides, so matches must be 2, 4, 6 ...; got {matches}")
+    began = time.perf_counter()
+    results = play(find_player(blue), find_player(red), both_sides(matches // 2, seed), setting, threads=threads)
+    wins = sum(result.winner == BLUE for result in results)
+    draws = sum(result.winner == NOBODY for result in results)
+    low, high = wilson(wins + draws / 2, matches)
+    return {
+        "blue": blue, "red": red, "matches": matches, "seed": seed, "roster": setting.roster,
+        "blue_win_rate": (wins + draws / 2) / matches, "blue_win_rate_low": low, "blue_win_rate_high": high,
+        "draws": draws, "length_mean": float(np.mean([result.seconds for result in results])),
+        **{f"endings_{name}": sum(result.ending == ending for result in results)
+           for ending, name in ENDING_NAMES.items() if ending != RUNNING},
+        "seconds": time.perf_counter() - began,
+    }  # fmt: skip
+
+
+def both_sides(maps: int, seed: int) -> list[Match]:
+    """The evaluation maps of a seed, each twice."""
+    seeds = [seed_of(EVALUATION, seed, index) for index in range(maps)]
+    return [Match(number, swapped) for number in seeds for swapped in (False, True)]
+
+
+def tell(path: Path) -> list[str]:
+    """A recorded battle as lines to read."""
+    return list(account(Recording.open(path)))
+
+
+def winner_name(result: Result) -> str:
+    """blue, red, or nobody."""
+    return "nobody" if result.winner == NOBODY else TEAM_NAMES[result.winner]
