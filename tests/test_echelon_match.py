@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from protege import ProtegeError
 from protege.echelon import match as matches
 from protege.echelon.battle import BY_ELIMINATION, BY_SCORE, BY_TIME
 from protege.echelon.match import (
@@ -118,9 +119,9 @@ def test_a_fight_is_recorded_and_told(tmp_path):
 def test_players_are_found_by_name():
     with pytest.raises(UnknownPlayer, match="no Echelon player is called 'mediun': use trivial, .*did you mean"):
         find_player("mediun")
-    with pytest.raises(UnknownPlayer, match="cannot make player 'nowhere:Nobody'"):
+    with pytest.raises(ProtegeError, match="cannot make player 'nowhere:Nobody'"):
         find_player("nowhere:Nobody")
-    with pytest.raises(UnknownPlayer, match=r"has no method act\(battles, mechs, actions\)"):
+    with pytest.raises(ProtegeError, match=r"has no method act\(battles, mechs, actions\)"):
         find_player("builtins:dict")
 
 

@@ -152,6 +152,14 @@ def _played(games: int, rounds: int) -> tuple[npt.NDArray[np.float32], ...]:
     return seen, following, rewards, terminated
 
 
+def _need_memory(needed: int) -> None:
+    import psutil
+
+    free = psutil.virtual_memory().available
+    if needed > free:
+        raise ProtegeError(f"this benchmark needs {needed / 1e9:.1f} GB of free memory; there are {free / 1e9:.1f} GB")
+
+
 def replay(seconds: float, capacity: int = 15_000_000) -> Figures:
     """Milliseconds to draw, gather and update 256 steps of a full replay; steps added a second; gigabytes.
 
@@ -164,10 +172,7 @@ def replay(seconds: float, capacity: int = 15_000_000) -> Figures:
 
     count, rounds, values = 512, 64, len(PACKING.scale)
     plain_capacity = min(capacity, 1_000_000)
-    needed = bytes_needed(PACKING, capacity) + plain_capacity * (8 * values + 32) + 10**9
-    free = psutil.virtual_memory().available
-    if needed > free:
-        raise ProtegeError(f"this benchmark needs {needed / 1e9:.1f} GB of free memory; there are {free / 1e9:.1f} GB")
+    _need_memory(bytes_needed(PACKING, capacity) + plain_capacity * (8 * values + 32) + 10**9)
     random = np.random.default_rng(1)
     seen, following, rewards, terminated = _played(count, rounds)
     actions, streams = random.integers(0, 44, count), np.arange(count)

@@ -4,8 +4,6 @@ A player is anything with `act(battles, mechs, actions)`, which writes what some
 actions. Built in are the scripted levels and random play; `package.module:Class` names a user's own.
 """
 
-import importlib
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +20,7 @@ from protege.echelon.recording import Recorder, Recording, write_recording
 from protege.echelon.sim import STANDARD_LENGTH, Actions, Battles, Flags
 from protege.echelon.teacher import LEVELS, Chance, Teacher
 from protege.echelon.world import STANDARD, generate, recipe, swap_sides
-from protege.evaluate import EVALUATION, seed_of, wilson
+from protege.evaluate import EVALUATION, import_player, seed_of, wilson
 from protege.metrics import near
 
 BATCH: Final = 64  # battles played side by side
@@ -51,27 +49,13 @@ def find_player(name: str) -> Player:
     if name == "random":
         return Chance()
     if ":" in name:
-        return _import_player(name)
+        player: Player = import_player(name, "act(battles, mechs, actions); see docs/echelon.md")
+        return player
     known = [*LEVELS, "random"]
     raise UnknownPlayer(
         f"no Echelon player is called {name!r}: use {', '.join(known)}, or package.module:Class for your own"
         f"{near(name, known)}"
     )
-
-
-def _import_player(name: str) -> Player:
-    module_name, _, class_name = name.partition(":")
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # so that a file beside the user is found, as with `python -m`
-    try:
-        made: Player = getattr(importlib.import_module(module_name), class_name)()
-    except (ImportError, AttributeError, TypeError, ValueError) as problem:
-        raise UnknownPlayer(
-            f"cannot make player {name!r}: {problem}; expected an importable module and a class that needs no arguments"
-        ) from problem
-    if not callable(getattr(made, "act", None)):
-        raise UnknownPlayer(f"player {name!r} has no method act(battles, mechs, actions); see docs/echelon.md")
-    return made
 
 
 # --- playing ---------------------------------------------------------------------------------------------------------

@@ -5,8 +5,6 @@ the two teachers, random play and the champions; runs and checkpoints are pupils
 own.
 """
 
-import importlib
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protege import ProtegeError
-from protege.evaluate import EVALUATION, bootstrap, interquartile_mean, mean
+from protege.evaluate import EVALUATION, bootstrap, import_player, interquartile_mean, mean
 from protege.kernels import announce_compilation, kernel
 from protege.metrics import near
 from protege.runs import RunError, list_runs, open_run
@@ -96,7 +94,8 @@ def find_player(name: str, runs: Path | None = None) -> Player:
     if name in BUILT_IN:
         return Scripted(BUILT_IN[name])
     if ":" in name and not Path(name).exists():
-        return _import_player(name)
+        player: Player = import_player(name, "act(frames); see docs/tempest.md for a five-line example")
+        return player
     path = checkpoint_of(name, runs)
     if path is not None:
         from protege.tempest.attention import load_pupil  # torch takes a second to import, and scripts need none
@@ -123,21 +122,6 @@ def checkpoint_of(name: str, runs: Path | None = None) -> Path | None:
         if path.is_file():
             return path
     raise ProtegeError(f"run {name} has no checkpoint yet: wait for the first one, a minute after its start")
-
-
-def _import_player(name: str) -> Player:
-    module_name, _, class_name = name.partition(":")
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # so that a file beside the user is found, as with `python -m`
-    try:
-        made: Player = getattr(importlib.import_module(module_name), class_name)()
-    except (ImportError, AttributeError, TypeError) as problem:
-        raise ProtegeError(
-            f"cannot make player {name!r}: {problem}; expected an importable module and a class that needs no arguments"
-        ) from problem
-    if not callable(getattr(made, "act", None)):
-        raise ProtegeError(f"player {name!r} has no method act(frames); see docs/tempest.md for a five-line example")
-    return made
 
 
 # --- measuring -----------------------------------------------------------------------------------------------------
