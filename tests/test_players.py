@@ -149,6 +149,13 @@ def test_a_recording_holds_the_end_of_the_best_game(tmp_path: Path) -> None:
     assert (tmp_path / "game.gif").stat().st_size == made["bytes"] > 1000
 
 
+def test_a_recording_ends_with_the_level_that_was_asked_for(tmp_path: Path) -> None:
+    made = record("teacher", tmp_path / "game.gif", seed=2, seconds=1.0, until_level=1, size=120)
+    whole = sum(1 for _ in film(find_player("teacher"), starts(1, seed=2, domain=EVALUATION)[0]))
+    assert made["level"] == 1
+    assert made["first_tick"] + 27 == made["ticks"] < whole
+
+
 def test_the_command_prints_a_table_and_flat_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["eval", "tempest", "--player", "random", "--player", "teacher", "--games", "3", "--json"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -98,6 +98,7 @@ class Record:
     level: int = 1  # the level to start at
     best_of: int = 1  # play so many games and record the one with the highest score
     seconds: float = 45.0  # keep the last so many seconds of the game; 0 keeps all of it
+    until_level: int = 0  # end when this level is done; 0 goes on until the game is over
     size: int = 360  # width and height of the picture
 
 
@@ -111,9 +112,11 @@ def run_record(command: Record) -> int:
         level=command.level,
         best_of=command.best_of,
         seconds=command.seconds,
+        until_level=command.until_level,
         size=command.size,
     )
-    part = "the whole game" if made["first_tick"] == 0 else f"the last {command.seconds:g} seconds"
+    whole = "the whole game" + (f" until level {command.until_level} was done" if command.until_level else "")
+    part = whole if made["first_tick"] == 0 else f"{command.seconds:g} seconds"
     print(
         f"{made['file']}: {part} of {made['player']}, seed {made['seed']} game {made['game']}, "
         f"{made['score']:,} points, level {made['level']} ({made['bytes'] / 1e6:.1f} MB)"

@@ -219,20 +219,38 @@ def film(player: Player, row: Row) -> Iterator[Row]:
 
 
 def record(
-    name: str, out: Path, *, seed: int = 1, level: int = 1, best_of: int = 1, seconds: float = 45.0, size: int = 360
+    name: str,
+    out: Path,
+    *,
+    seed: int = 1,
+    level: int = 1,
+    best_of: int = 1,
+    seconds: float = 45.0,
+    until_level: int = 0,
+    size: int = 360,
 ) -> dict[str, Any]:
-    """Film the last `seconds` of a game (0: all of it) into a GIF, MP4 or WebM; of several games, the best."""
+    """Film the last `seconds` of a game (0: all of it) into a GIF, MP4 or WebM; of several games, the best.
+
+    With `until_level`, the film ends when that level is done.
+    """
     draw.check_recording_path(out)
     player = find_player(name)
     rows = starts(best_of, seed=seed, level=level, domain=EVALUATION)
     chosen = 0
     if best_of > 1:
         chosen = int(words(play(player, rows), ram.SCORE).argmax())
-    ticks = sum(1 for _ in film(player, rows[chosen].copy()))
+
+    def shown() -> Iterator[Row]:
+        for live in film(player, rows[chosen].copy()):
+            if until_level and live[ram.P1_LEVEL] >= until_level:
+                return
+            yield live
+
+    ticks = sum(1 for _ in shown())
     first = 0 if seconds <= 0 else max(0, ticks - int(seconds * ram.TICKS_PER_SECOND))
     step = 2  # every second tick is smooth enough and halves the file
     score, reached, pictures = 0, level, []
-    for tick, live in enumerate(film(player, rows[chosen].copy())):
+    for tick, live in enumerate(shown()):
         if tick >= first and (tick - first) % step == 0:
             pictures.append(draw.render(live, size, size))
         score, reached = int(ram.get_word(live, ram.SCORE)), int(live[ram.P1_LEVEL]) + 1
