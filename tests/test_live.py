@@ -74,10 +74,12 @@ def test_a_message_holds_the_lines_of_the_picture():
 def test_a_watched_game_is_the_one_an_evaluation_plays():
     show = LiveGames(teacher(), seed=1, level=5)
     rows = starts(1, seed=1, level=5, domain=EVALUATION)
-    score = int(words(play(find_player("teacher"), rows), ram.SCORE)[0])
+    ended = play(find_player("teacher"), rows)
+    points, bonus = int(words(ended, ram.SCORE)[0]), int(words(ended, ram.START_BONUS)[0])
     while not (game := told(show.tick())["games"][0])["over"]:
         assert game["control"] in ("teacher", "")
-    assert game["score"] == score > 0
+    assert game["score"] == points + bonus, "as the machine shows it"
+    assert points > 0 and bonus > 0
 
 
 def test_a_finished_game_stays_a_while_and_is_followed_by_the_next_of_the_seed():

@@ -159,9 +159,14 @@ def _say(
     return said
 
 
+def _score(row: Row) -> int:
+    """The score as the machine shows it and as its table of high scores counts it: with the start bonus."""
+    return int(ram.get_word(row, ram.SCORE) + ram.get_word(row, ram.START_BONUS))
+
+
 def _figures(row: Row) -> dict[str, Any]:
     return {
-        "score": int(ram.get_word(row, ram.SCORE)),
+        "score": _score(row),
         "level": int(row[ram.LEVEL_INDEX]) + 1,
         "lives": int(row[ram.LIVES]),
         "lane": int(row[ram.PLAYER_LANE]),
@@ -500,7 +505,7 @@ class HumanGame:
             self.table.tick(self.rival, (0, 1), {0: self._command()})
             if sim.is_over(self.table.games.rows[0]) and not self.over:
                 self.over = True
-                self.place = self.scores.place(int(ram.get_word(self.table.games.rows[0], ram.SCORE)))
+                self.place = self.scores.place(_score(self.table.games.rows[0]))
         told = {"running": self.running, "paused": self.paused, "seed": self.seed, "place": self.place}
         return self.table.message([0, 1], player=self.rival.name, note=self.rival.note, human=told)
 
