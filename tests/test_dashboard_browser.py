@@ -16,7 +16,9 @@ from protege.doctor import find_program
 from protege.metrics import Metric
 from protege.runs import open_run
 from protege.switches import Scheduled, Switches
-from protege.tempest.live import HumanGame, LiveGames, TempestShows
+from protege.tempest.human import HumanGame
+from protege.tempest.live import LiveGames
+from protege.tempest.shows import TempestShows
 from tests.serving import METRICS, log, make_run, served
 from tests.tempest_agents import save_rainbow
 from tests.terminals import Terminal

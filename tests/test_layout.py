@@ -28,7 +28,7 @@ ORDER = """
     tempest/wire.py tempest/streams.py tempest/screens.py tempest/bridge.py tempest/mame.py tempest/arcade.py
     tempest/lua/
     tempest/network.py tempest/attention.py tempest/recording.py tempest/players.py tempest/serve.py tempest/live.py
-    tempest/export.py tempest/collect.py tempest/config.py tempest/gauges.py tempest/practice.py tempest/rainbow.py
+    tempest/human.py tempest/shows.py tempest/export.py tempest/collect.py tempest/config.py tempest/gauges.py tempest/practice.py tempest/rainbow.py
     tempest/cabinets.py tempest/train.py
     echelon/__init__.py echelon/exact.py echelon/mechs.py echelon/voxels.py echelon/paths.py echelon/biomes.py
     echelon/routes.py echelon/world.py echelon/sight.py echelon/battle.py echelon/condition.py echelon/damage.py

@@ -13,21 +13,12 @@ from protege.metrics import Metric
 from protege.runs import create_run, open_run
 from protege.tempest import draw, ram
 from protege.tempest.env import TASK_VERSION, Frames, starts
-from protege.tempest.live import (
-    DRAWN,
-    RELOAD_SECONDS,
-    Best,
-    Film,
-    HighScores,
-    HumanGame,
-    LiveGames,
-    TempestShows,
-    WatchedPlayer,
-    pack,
-)
+from protege.tempest.human import Best, HighScores, HumanGame
+from protege.tempest.live import DRAWN, RELOAD_SECONDS, Film, LiveGames, WatchedPlayer, pack
 from protege.tempest.network import CHECKPOINT_KIND, ValueNetwork, load_pupil
 from protege.tempest.players import find_player, play, words
 from protege.tempest.recording import save_recording
+from protege.tempest.shows import TempestShows
 from protege.tempest.teacher import ACTIONS
 from tests.tempest_agents import save_rainbow
 

@@ -12,9 +12,9 @@ from protege import ProtegeError
 from protege.tempest import draw, ram, wire
 from protege.tempest.bridge import Bridge, BridgeConfig
 from protege.tempest.env import starts
-from protege.tempest.live import TempestShows
 from protege.tempest.players import find_player
 from protege.tempest.screens import SCREEN, Arcade, Screen, Screens, activity, arcades, memory_of
+from protege.tempest.shows import TempestShows
 from protege.tempest.sim import Cabinet, power_on
 from protege.tempest.teacher import ACTIONS
 from tests.arcade_client import Client, Listener, Machine, wait_until

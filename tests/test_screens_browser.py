@@ -12,8 +12,8 @@ import pytest
 from protege.tempest import draw, ram, wire
 from protege.tempest.bridge import Bridge, BridgeConfig
 from protege.tempest.env import starts
-from protege.tempest.live import TempestShows
 from protege.tempest.players import find_player
+from protege.tempest.shows import TempestShows
 from tests.arcade_client import Client, Listener, Machine
 from tests.serving import served
 from tests.test_dashboard_browser import browser, drawn, visits, wait_for_pictures, wait_until  # noqa: F401

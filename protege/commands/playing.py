@@ -186,7 +186,7 @@ def _serve(command: Dashboard | Watch | Play, view: str, players: Sequence[str])
     import webbrowser
 
     from protege.dashboard.server import Served, serve
-    from protege.tempest.live import TempestShows
+    from protege.tempest.shows import TempestShows
 
     def ready(page: Served) -> None:
         print(f"dashboard: {page.link(view)}", flush=True)

@@ -1,21 +1,19 @@
-"""Tempest to watch and to play: games that go on tick by tick and tell a page what to draw.
+"""Tempest to watch: games that go on tick by tick and tell a page what to draw.
 
 A show has a `rate` in ticks a second, `tick`, which plays one and returns a message, and `hear` for what a viewer says.
-There are four: players at work (`LiveGames`), clients of an arcade server (`ArcadeGames`), a person beside the champion
-(`HumanGame`), and one recorded game, to be wound to and fro (`Film`), which is why this is a little above 600 lines.
-Knows no socket: whoever serves the page drives shows and passes messages on.
+Here are three: players at work (`LiveGames`), clients of an arcade server (`ArcadeGames`), and one recorded game, to be
+wound to and fro (`Film`); human.py has a person beside the champion. Knows no socket: whoever serves the page drives
+shows and passes messages on.
 
 A message is the length of a JSON text (4 bytes, little end first), the text, and for every game whose `lines` are not 0
 its lines: x, y, x, y as 16-bit numbers of 1/32767, then red, green, blue, then brightness in hundredths, 8 bits each.
 The same for the `gaze` lines behind them, which tell what the player attends to.
 """
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,20 +23,16 @@ import numpy.typing as npt
 
 from protege import ProtegeError
 from protege.evaluate import EVALUATION
-from protege.files import replacing
-from protege.metrics import near
-from protege.runs import Run, RunError, checked_name, list_runs, open_run, runs_folder
+from protege.runs import RunError, open_run
 from protege.tempest import draw, ram, sim
 from protege.tempest.env import Frames, Games, starts, to_commands
-from protege.tempest.levels import LAST_LEVEL, START_LEVELS
 from protege.tempest.observe import VALUES
 from protege.tempest.players import BUILT_IN, CHAMPIONS, Player, checkpoint_of, find_player
 from protege.tempest.ram import Row
-from protege.tempest.recording import SUFFIX, Moves, Recording, load_recording
+from protege.tempest.recording import Moves
 from protege.tempest.screens import Arcade, Screen, activity, arcades, memory_of
 from protege.tempest.sim import Commands
 from protege.tempest.teacher import ACTIONS
-from protege.tempest.wire import PORT
 
 if TYPE_CHECKING:
     from protege.tempest.attention import Thoughts  # torch takes a second to import, and scripts need none
@@ -159,14 +153,14 @@ def _say(
     return said
 
 
-def _score(row: Row) -> int:
+def score_of(row: Row) -> int:
     """The score as the machine shows it and as its table of high scores counts it: with the start bonus."""
     return int(ram.get_word(row, ram.SCORE) + ram.get_word(row, ram.START_BONUS))
 
 
-def _figures(row: Row) -> dict[str, Any]:
+def figures_of(row: Row) -> dict[str, Any]:
     return {
-        "score": _score(row),
+        "score": score_of(row),
         "level": int(row[ram.LEVEL_INDEX]) + 1,
         "lives": int(row[ram.LIVES]),
         "lane": int(row[ram.PLAYER_LANE]),
@@ -175,7 +169,7 @@ def _figures(row: Row) -> dict[str, Any]:
     }
 
 
-class _Table:
+class Table:
     """Some games, played one tick at a time by whoever sits at them."""
 
     def __init__(self, rows: ram.Rows) -> None:
@@ -211,7 +205,7 @@ class _Table:
         rows = self.games.rows
         told, pictures = [], []
         for g, row in enumerate(rows):
-            said = _figures(row) | self.said[g] | {"lines": 0}
+            said = figures_of(row) | self.said[g] | {"lines": 0}
             if g in drawn:
                 pictures += _draw(row, self.attention.get(g), said)
             told.append(said)
@@ -241,7 +235,7 @@ class LiveGames:
         self.level = level
         self.seed = time.time_ns() % 2**31 if seed is None else seed
         self.started = games
-        self.table = _Table(starts(games, seed=self.seed, level=level, domain=EVALUATION))
+        self.table = Table(starts(games, seed=self.seed, level=level, domain=EVALUATION))
         self.over_for = [0] * games
         self.turn = 0
 
@@ -299,7 +293,7 @@ class ArcadeGames:
             place, score = int(screen["place"]), int(screen["packet"]["score"])
             self.best[place] = max(score, self.best.get(place, 0))
             row, control = memory_of(screen, self.best[place]), screen["control"].decode()
-            told.append(_figures(row) | {"control": "", "client": _name(screen), "lines": 0})
+            told.append(figures_of(row) | {"control": "", "client": _name(screen), "lines": 0})
             if control:
                 told[g] |= _say(frames, g, screen["command"], decided, control)
             if (g - self.turn) % len(screens) < DRAWN:
@@ -359,8 +353,8 @@ class Film:
         """`moves` are those of a recording; the player then only says what he thinks of them."""
         self.player = player
         self.moves = moves
-        self.ahead = _Table(start[None])
-        self.shown = _Table(start[None])
+        self.ahead = Table(start[None])
+        self.shown = Table(start[None])
         self.commands: list[Command] = []
         self.copies = [start.copy()]
         self.at = 0
@@ -428,229 +422,3 @@ class Film:
         self.commands.append((fire, zap, spinner))
         if len(self.commands) % self.APART == 0:
             self.copies.append(row.copy())
-
-
-# --- playing -------------------------------------------------------------------------------------------------------
-
-
-class Best(msgspec.Struct, frozen=True):
-    """A line of the table of high scores."""
-
-    initials: str
-    score: int
-    level: int
-    start: int  # the level the game began at
-    when: str
-
-
-class HighScores:
-    """The ten best games people played here, in a file of their own."""
-
-    MOST: Final = 10
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._turn = threading.Lock()
-
-    def best(self) -> list[Best]:
-        """The table, best first; empty before the first game."""
-        try:
-            return msgspec.json.decode(self.path.read_bytes(), type=list[Best])
-        except FileNotFoundError:
-            return []
-        except (OSError, msgspec.MsgspecError) as problem:
-            raise ProtegeError(f"the high scores in {self.path} cannot be read: {problem}") from problem
-
-    def place(self, score: int) -> int | None:
-        """The place from 1 that a score would take, behind equal ones; None if it is not among the best."""
-        place = 1 + sum(1 for line in self.best() if line.score >= score)
-        return place if score > 0 and place <= self.MOST else None
-
-    def add(self, line: Best) -> list[Best]:
-        """The table with a new line, on disk when this returns."""
-        with self._turn:
-            table = sorted([*self.best(), line], key=lambda best: -best.score)[: self.MOST]
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(self.path) as draft:
-                draft.write_bytes(msgspec.json.format(msgspec.json.encode(table), indent=2) + b"\n")
-            return table
-
-
-class HumanGame:
-    """A person's game and, beside it, a player's on the same seed.
-
-    It waits for `start`. The controls are `turn` (-1, 0, 1 as long as a key is held, 1 to the right), `spin` (what
-    mouse or wheel turned, added up until the next tick), `fire` and `zap`; `pause`, and after a good game `initials`.
-    """
-
-    rate = RATE
-    MOST_SPIN: Final = 31  # the machine takes no more in a tick
-    HELD: Final = (8, 8, 8, 10, 12, 14)  # spin of a held key, tick by tick: a tap is about a lane, of 16
-
-    def __init__(self, rival: WatchedPlayer, scores: HighScores) -> None:
-        self.rival = rival
-        self.scores = scores
-        self.seed, self.level = 1, 1
-        self.table = _Table(starts(2, level=1))
-        self.running = self.paused = self.over = False
-        self.place: int | None = None  # among the best, until the initials are entered
-        self.turn, self.held, self.spin = 0, 0, 0.0
-        self.down = {"fire": False, "zap": False}
-        self.pressed = {"fire": False, "zap": False}  # since the last tick, however short
-        self.tapped = 0  # a key that was let go before the next tick still turns
-
-    def tick(self) -> bytes:
-        """Play one tick, with what was pressed since the last."""
-        if self.running and not self.paused:
-            self.table.tick(self.rival, (0, 1), {0: self._command()})
-            if sim.is_over(self.table.games.rows[0]) and not self.over:
-                self.over = True
-                self.place = self.scores.place(_score(self.table.games.rows[0]))
-        told = {"running": self.running, "paused": self.paused, "seed": self.seed, "place": self.place}
-        return self.table.message([0, 1], player=self.rival.name, note=self.rival.note, human=told)
-
-    def hear(self, words: Mapping[str, Any]) -> None:
-        """Controls, and what else a person can want."""
-        match words:
-            case {"start": {"level": int(level), "seed": int(seed)}}:
-                self._start(level, seed)
-            case {"pause": bool(paused)}:
-                self.paused = paused
-            case {"initials": str(initials)}:
-                self._enter(initials)
-            case _:
-                self._steer(words)
-
-    def _start(self, level: int, seed: int) -> None:
-        self.level, self.seed = max(1, min(LAST_LEVEL, level)), seed % 2**31
-        row = starts(1, seed=self.seed, level=self.level, domain=EVALUATION)[0]
-        self.table = _Table(np.stack([row, row]))
-        self.running, self.paused, self.over, self.place = True, False, False, None
-        self.turn = self.held = self.tapped = 0
-        self.spin = 0.0
-
-    def _steer(self, words: Mapping[str, Any]) -> None:
-        for button in self.down:
-            if isinstance(words.get(button), bool):
-                self.down[button] = words[button]
-                self.pressed[button] |= words[button]
-        turn, spin = words.get("turn"), words.get("spin")
-        if turn in (-1, 0, 1) and turn != self.turn:
-            self.turn, self.held = turn, 0
-            self.tapped = turn or self.tapped
-        if isinstance(spin, int | float) and abs(spin) <= 10_000:
-            self.spin = max(-200.0, min(200.0, self.spin + spin))
-
-    def _command(self) -> Command:
-        """What to play now. To the right is to higher lanes, and those the machine reaches by turning below zero."""
-        turn = self.turn or self.tapped
-        by_key = turn * self.HELD[min(self.held, len(self.HELD) - 1)]
-        self.held += turn != 0
-        wanted = max(-self.MOST_SPIN, min(self.MOST_SPIN, by_key + int(self.spin)))
-        self.spin -= wanted - by_key  # what was too much for one tick turns in the next ones
-        fire, zap = (int(self.down[button] or self.pressed[button]) for button in ("fire", "zap"))
-        self.tapped = 0
-        self.pressed = dict.fromkeys(self.pressed, False)
-        return fire, zap, -wanted
-
-    def _enter(self, initials: str) -> None:
-        if self.place is None:
-            return
-        self.place = None
-        letters = "".join(c for c in initials.upper() if c.isascii() and (c.isalnum() or c in " .-"))[:3].ljust(3)
-        figures = _figures(self.table.games.rows[0])
-        when = datetime.now(UTC).isoformat(timespec="seconds")
-        self.scores.add(Best(letters, figures["score"], figures["level"], self.level, when))
-
-
-# --- all of it, for a server ---------------------------------------------------------------------------------------
-
-
-class TempestShows:
-    """Opens shows by kind and by settings as they come from a page's address, so nothing in them is trusted."""
-
-    game = "tempest"
-
-    def __init__(self, runs: Path | None = None, more_players: Sequence[str] = ()) -> None:
-        self.runs = runs
-        self.folder = runs_folder(runs)
-        self.more_players = tuple(more_players)  # named by whoever started the server: a page cannot import code
-        self.scores = HighScores(self.folder / "tempest-highscores.json")
-
-    def about(self) -> dict[str, Any]:
-        """What a page can ask for."""
-        recordings = {
-            run.name: [path.name for path in sorted(run.recordings.glob(f"*{SUFFIX}"))] for run in self._ready()
-        }
-        return {
-            "players": self.players(),
-            "recordings": {name: files for name, files in recordings.items() if files},
-            "start_levels": START_LEVELS.tolist(),
-            "arcades": [{"server": arcade.server, "player": arcade.player} for arcade in arcades(self.folder)],
-            "grid": GRID,
-            "rate": RATE,
-        }
-
-    def players(self) -> list[str]:
-        """Who can be watched: whoever the command line named, then those that come with Protege, then runs."""
-        return list(dict.fromkeys([*self.more_players, *CHAMPIONS, *BUILT_IN, *(run.name for run in self._ready())]))
-
-    def shared(self, kind: str) -> bool:
-        """Whether viewers with the same settings see the same show."""
-        return kind in ("watch", "arcade")
-
-    def open(self, kind: str, settings: Mapping[str, str]) -> LiveGames | ArcadeGames | Film | HumanGame:
-        """A show: `watch` (player, games, level), `film` (player, and seed, game, level or recording), `play`, or
-        `arcade` (server, games).
-        """
-        level = _number(settings, "level", 1, 1, LAST_LEVEL)
-        match kind:
-            case "watch":
-                games = _number(settings, "games", 1, 1, GRID[-1])
-                return LiveGames(self._player(settings), games=games, level=level)
-            case "arcade":
-                games = _number(settings, "games", 1, 1, GRID[-1])
-                server = str(_number(settings, "server", PORT, 1, 65535))
-                return ArcadeGames(self.folder, server, lambda name: self._player({"player": name}), games=games)
-            case "film" if "recording" in settings:
-                recording = self._recording(settings)
-                return Film(self._player(settings), recording.start, recording.moves)
-            case "film":
-                seed, game = _number(settings, "seed", 1, 0, 2**31), _number(settings, "game", 0, 0, 2**31)
-                start = starts(1, seed=seed, level=level, domain=EVALUATION, first=game)[0]
-                return Film(self._player(settings), start)
-            case "play":
-                return HumanGame(WatchedPlayer("champion", self.runs), self.scores)
-        raise ProtegeError(f"there is no show {kind!r}: expected watch, arcade, film or play")
-
-    def high_scores(self) -> list[dict[str, Any]]:
-        """The table, best first."""
-        return [msgspec.to_builtins(line) for line in self.scores.best()]
-
-    def _ready(self) -> list[Run]:
-        """Runs that have weights to play with, the newest first."""
-        trained = [Run(runs_folder(self.runs) / run.name) for run in list_runs(self.runs) if run.game == self.game]
-        return [run for run in reversed(trained) if run.all_checkpoints()]
-
-    def _recording(self, settings: Mapping[str, str]) -> Recording:
-        with open_run(settings.get("player", ""), self.runs) as run:
-            path = run.recordings / Path(settings["recording"]).name  # never outside the folder
-        if path.suffix != SUFFIX or not path.is_file():
-            raise ProtegeError(f"run {run.name} has no recording {path.name!r}")
-        return load_recording(path)
-
-    def _player(self, settings: Mapping[str, str]) -> WatchedPlayer:
-        name = settings.get("player", "champion")
-        if name not in self.more_players and name not in BUILT_IN and name not in CHAMPIONS:
-            checked_name(name)
-            known = [run.name for run in list_runs(self.runs)]
-            if name not in known:
-                raise ProtegeError(f"there is no player {name!r} here{near(name, self.players())}")
-        return WatchedPlayer(name, self.runs)
-
-
-def _number(settings: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
-    text = settings.get(name, str(default))
-    if not text.isascii() or not text.isdigit() or not least <= int(text[:20]) <= most:
-        raise ProtegeError(f"{name} must be a whole number from {least} to {most}; got {text[:40]!r}")
-    return int(text)
