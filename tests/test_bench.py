@@ -133,3 +133,12 @@ def test_bridge_speed() -> None:
     assert figures["small_network_fps_16"] >= 15_000
     assert figures["fps_16"] >= 4_000
     assert figures["p99_ms_16"] <= 20
+
+
+@pytest.mark.prove
+def test_battlefield_speed() -> None:
+    """Ten mechs against ten, with all that a learner needs."""
+    figures = proved("echelon-sim", 60.0, "battlefield_speed", "echelon-speed")
+    assert figures["agent_steps_per_s_quiet"] >= 100_000
+    assert figures["two_threads_ratio_quiet"] >= 1.5
+    assert figures["map_ms"] <= 20

@@ -16,8 +16,8 @@ def echelon_sim(seconds: float) -> Figures:
     """Agent-steps (a mech, a decision) per second: 10v10 on maps of 100 x 100 x 20, `medium` on both sides.
 
     With observations, rewards, scripted players and new maps for battles that end; and the rules alone, of the same
-    battles. The dead of battles that go on are counted as they are in the learner's arrays; `living_share` tells how
-    many were alive.
+    battles. The dead of battles that go on are counted, as they are in the learner's arrays; `living_share` tells how
+    many were alive, and `living_agent_steps_per_s` counts those alone.
     """
     from protege.echelon.env import Arena
     from protege.echelon.teacher import Teacher
@@ -84,4 +84,8 @@ def echelon_sim(seconds: float) -> Figures:
         figures[f"map_ms{kind}"] = 1000 / figures.pop(f"maps_per_s{kind}")
         one, two = figures[f"agent_steps_per_s{kind}"], figures[f"agent_steps_per_s_2_threads{kind}"]
         figures[f"two_threads_ratio{kind}"] = two / one
-    return figures | {"living_share": float(np.mean(living)), "battles": BATTLES}
+    share = float(np.mean(living))
+    counted = {
+        f"living_agent_steps_per_s{kind}": share * figures[f"agent_steps_per_s{kind}"] for kind in ("", "_quiet")
+    }
+    return figures | counted | {"living_share": share, "battles": BATTLES}
