@@ -8,10 +8,11 @@ import pytest
 
 from protege.tempest import ram, wire
 from protege.tempest.arcade import Settings, copy_client
-from protege.tempest.bridge import Agent, Bridge, BridgeConfig
+from protege.tempest.bridge import Bridge, BridgeConfig
 from protege.tempest.env import Frames
-from protege.tempest.streams import Game, Places, Steps
+from protege.tempest.streams import Places
 from protege.tempest.teacher import FIRE_PROBABILITY
+from tests.arcade_client import Listener
 from tests.mame import CLIENT, PROBE, Mame, Recorded, Tap, images, press, probed, until
 from tests.tempest_agents import Product
 from tests.tempest_rom import SOURCE, assemble, write_rom_set
@@ -87,19 +88,16 @@ def test_the_controls_reach_the_machine(roms, tmp_path):
 # --- the client and the server ---------------------------------------------------------------------------------------
 
 
-class Player(Agent):
-    """Does what the teacher advises or, half of the time, anything; remembers what the bridge tells.
+class Player(Listener):
+    """Does what the teacher advises or, half of the time, anything.
 
     On its second level it stops firing, so that its games end soon.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.dice = np.random.default_rng(7)
         self.decisions = 0
-        self.steps: list[Steps] = []
-        self.games: list[Game] = []
-        self.saves = 0
-        self.notes: list[str] = []
 
     def decide(self, frames: Frames, clients: Places) -> tuple[np.ndarray, np.ndarray]:
         self.decisions += len(clients)
@@ -108,18 +106,6 @@ class Player(Agent):
         chosen[wild] = self.dice.integers((0, 0, -31), (2, 2, 32), (int(wild.sum()), 3))
         chosen[frames.level > START_LEVEL, :2] = 0
         return chosen, wild.astype(np.int8)
-
-    def learn(self, steps: Steps) -> None:
-        self.steps.append(steps)
-
-    def finish(self, game: Game) -> None:
-        self.games.append(game)
-
-    def save(self) -> None:
-        self.saves += 1
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
     def count(self, what: str) -> int:
         return sum(int(getattr(steps, what).sum()) for steps in self.steps)

@@ -28,10 +28,10 @@ from protege.learn.rainbow import (
     rival_of,
 )
 from protege.learn.replay import Actor, Batch
+from tests import small_worlds
+from tests.small_worlds import Ints, Outcome
 
-Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
-Outcome = tuple[Ints, Floats, npt.NDArray[np.bool_]]  # next places, rewards, endings
 
 
 # --- schedules --------------------------------------------------------------------------------------------------------
@@ -564,46 +564,19 @@ def _memory(
 
 @pytest.mark.slow
 def test_a_chain_is_solved_to_its_known_values():
-    # Five places in a row; right leads on, left back to the start; a reward of 1 at the far end, then it is over.
-    def step(place: Ints, action: Ints) -> Outcome:
-        arrived = (place == 4) & (action == 1)
-        return np.where(action == 1, np.minimum(place + 1, 4), 0), arrived.astype(np.float32), arrived
-
-    found = train(5, 2, step, discount=0.9, steps=1, updates=3000)
+    found = train(5, 2, small_worlds.chain, discount=0.9, steps=1, updates=3000)
     assert found[:, 1] == pytest.approx([0.9**4, 0.9**3, 0.9**2, 0.9, 1.0], abs=0.03)
     assert found[:, 0] == pytest.approx([0.9 * 0.9**4] * 5, abs=0.03)  # left: start again
 
 
 @pytest.mark.slow
 def test_a_delayed_reward_is_credited_to_the_move_that_earned_it():
-    # The first move decides; ten steps later it pays 1 or nothing. States: start, ten on the good path, ten on the bad.
-    def step(place: Ints, action: Ints) -> Outcome:
-        following = np.where(place == 0, np.where(action == 1, 1, 11), place + 1)
-        over = (place == 10) | (place == 20)
-        return np.where(over, 0, following), (place == 10).astype(np.float32), over
-
-    found = train(21, 2, step, discount=0.95, steps=12, updates=1500)
+    found = train(21, 2, small_worlds.delay, discount=0.95, steps=12, updates=1500)
     assert found[0, 1] == pytest.approx(0.95**10, abs=0.03)
     assert found[0, 0] == pytest.approx(0.0, abs=0.03)
 
 
 @pytest.mark.slow
 def test_a_gridworld_is_solved_to_its_optimal_values():
-    # 4 x 4, goal in the far corner pays 1, every step costs 0.04, walls hold: values by the number of steps to go.
-    size = 4
-
-    def step(place: Ints, action: Ints) -> Outcome:
-        x, y = place % size, place // size
-        x = np.clip(x + np.array([1, -1, 0, 0])[action], 0, size - 1)
-        y = np.clip(y + np.array([0, 0, 1, -1])[action], 0, size - 1)
-        arrived = (x == size - 1) & (y == size - 1)
-        return y * size + x, np.where(arrived, 1.0, -0.04).astype(np.float32), arrived
-
-    found = train(size * size, 4, step, discount=0.9, steps=1, updates=4000)
-
-    def worth(steps: int) -> float:  # that many steps to the goal, the last one pays
-        return sum(-0.04 * 0.9**k for k in range(steps - 1)) + 0.9 ** (steps - 1)
-
-    for place in range(size * size - 1):
-        steps = (size - 1 - place % size) + (size - 1 - place // size)
-        assert found[place].max() == pytest.approx(worth(steps), abs=0.04), place
+    found = train(small_worlds.GRID**2, 4, small_worlds.grid, discount=0.9, steps=1, updates=4000)
+    assert found[:-1].max(1) == pytest.approx(small_worlds.grid_values(0.9), abs=0.04)
