@@ -7,9 +7,9 @@ import numpy as np
 
 from protege.bench.slices import Figures, Side, alternate
 
-BATTLES = 64
+BATTLES = 128
 WARM_UP = 300  # decisions: battles have ended and begun anew since, so that they are of every age
-DECISIONS = 16  # in a slice
+DECISIONS = 8  # in a slice
 
 
 def echelon_sim(seconds: float) -> Figures:

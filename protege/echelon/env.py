@@ -6,15 +6,18 @@ neither the number of battles nor that of threads. One battle for PettingZoo is 
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from protege import ProtegeError
+from protege.echelon.battle import BY_TIME, RUNNING
+from protege.echelon.displays import Values
 from protege.echelon.features import ORDER_KINDS, layout_of, schema
-from protege.echelon.mechs import BUILD, NOBODY, Rules, find_roster
-from protege.echelon.observe import Observation, empty_observation, make_scratch, measure_walks, observe
+from protege.echelon.mechs import BUILD, NOBODY, Records, Rules, find_roster
+from protege.echelon.observe import Observation, Scratch, empty_observation, make_scratch, measure_walks, observe
 from protege.echelon.rewards import BOOK, PARTS, RewardConfig, open_books, pay
 from protege.echelon.sim import STANDARD_LENGTH, Actions, BadActions, BattleMismatch, Battles
 from protege.echelon.voxels import World, empty_world
@@ -59,6 +62,47 @@ class Frames(NamedTuple):
     ending: Ints  # (battles,): how it ended
     score: npt.NDArray[np.float64]  # (battles, teams)
     decisions: Ints  # (battles,): made in the battle so far
+
+
+class Outcome(NamedTuple):
+    """The last fields of `Frames`, as they are after a step and before battles that ended begin anew."""
+
+    terminated: Flags
+    truncated: Flags
+    over: Flags
+    winner: Ints
+    ending: Ints
+    score: npt.NDArray[np.float64]
+    decisions: Ints
+
+
+@kernel
+def read_outcome(records: Records, outcome: Outcome, first: int, last: int) -> None:
+    """What became of battles first..last-1."""
+    for b in range(first, last):
+        battle = records[b]
+        decided = battle.ending != RUNNING and battle.ending != BY_TIME
+        for i in range(battle.count):
+            alive = battle.mechs[i].alive != 0
+            outcome.terminated[b, i] = decided or not alive
+            outcome.truncated[b, i] = battle.ending == BY_TIME and alive
+        outcome.over[b] = battle.over != 0
+        outcome.winner[b], outcome.ending[b] = battle.winner, battle.ending
+        outcome.decisions[b] = battle.decision
+        for team in range(2):
+            outcome.score[b, team] = battle.score[team]
+
+
+@kernel
+def settle(
+    records: Records, world: World, scratch: Scratch, weights: Records, books: Records, reward: Values, parts: Values,
+    seen: Observation, outcome: Outcome, first: int, last: int,
+) -> None:  # fmt: skip
+    """All that follows a decision in battles first..last-1: in one kernel, so that threads need not wait between."""
+    measure_walks(records, world, scratch.walk, first, last)
+    pay(records, scratch.walk, weights, books, reward, parts, first, last)
+    observe(records, world, scratch, seen, first, last)
+    read_outcome(records, outcome, first, last)
 
 
 @kernel
@@ -181,37 +225,31 @@ class Arena:
 
     def step(self, actions: Actions) -> Frames:
         """One decision in every battle."""
-        acted = self.observation.alive.copy()
-        self.battles.step(actions)
-        self.battles.share_out(self._settle)
-        records = self.battles.records
-        frames = Frames(
-            observation=self.observation,
-            final=self.final,
-            reward=self.reward,
-            parts=self.parts,
-            acted=acted,
-            terminated=self.battles.terminated,
-            truncated=self.battles.truncated,
-            over=self.battles.over,
-            winner=records["winner"].copy(),
-            ending=records["ending"].copy(),
-            score=records["score"].copy(),
-            decisions=records["decision"].copy(),
+        battles, mechs = self.reward.shape
+        outcome = Outcome(
+            terminated=np.zeros((battles, mechs), np.bool_),
+            truncated=np.zeros((battles, mechs), np.bool_),
+            over=np.zeros(battles, np.bool_),
+            winner=np.zeros(battles, np.int64),
+            ending=np.zeros(battles, np.int64),
+            score=np.zeros((battles, 2)),
+            decisions=np.zeros(battles, np.int64),
         )
-        ended = np.flatnonzero(frames.over)
+        acted = self.observation.alive.copy()
+        self.battles.step(actions, partial(self._settle, outcome))
+        return Frames(self.observation, self.final, self.reward, self.parts, acted, *outcome)
+
+    def _settle(self, outcome: Outcome, first: int, last: int) -> None:
+        """Rewards and observations after a decision, and new battles where it was the last."""
+        settle(
+            self.battles.records, self.battles.world, self._scratch, self.weights, self._books,
+            self.reward, self.parts, self.observation, outcome, first, last,
+        )  # fmt: skip
+        ended = first + np.flatnonzero(outcome.over[first:last])
         if self.auto_reset and len(ended):
             for name, kept in self.final._asdict().items():
                 kept[ended] = getattr(self.observation, name)[ended]
             self.begin(ended.tolist())
-        return frames
-
-    def _settle(self, first: int, last: int) -> None:
-        """Rewards and observations after a decision."""
-        records, world, scratch = self.battles.records, self.battles.world, self._scratch
-        measure_walks(records, world, scratch.walk, first, last)
-        pay(records, scratch.walk, self.weights, self._books, self.reward, self.parts, first, last)
-        observe(records, world, scratch, self.observation, first, last)
 
     # --- saving ---
 

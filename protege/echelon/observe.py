@@ -416,13 +416,17 @@ def show_states(
             show_state(records[b], zones[b], waits, team, states[b, team], mechs[b, team])
 
 
+@kernel
 def observe(records: Records, world: World, scratch: Scratch, out: Observation, first: int, last: int) -> None:
-    """Battles first..last-1 as they are now; `scratch.walk` must be up to date."""
-    part = (first, last)
-    show_selves(records, world, scratch.walk, scratch.waits, out.own, out.alive, *part)
-    show_friends(records, scratch.keys, out.friends, out.friend_mask, out.friend_index, *part)
-    show_enemies(records, scratch.keys, out.own, out.enemies, out.enemy_mask, out.enemy_index, *part)
-    show_messages(records, out.messages, *part)
-    show_ground(records, world.zone, scratch.ground, out.map, *part)
-    mark_legal(records, out.friend_index, out.enemy_index, out.legal, *part)
-    show_states(records, world.zone, scratch.waits, out.state, out.mechs, *part)
+    """Battles first..last-1 as they are now; `scratch.walk` must be up to date.
+
+    One kernel for all of it, because threads wait for each other between kernels.
+    """
+    for b in range(first, last):
+        show_selves(records, world, scratch.walk, scratch.waits, out.own, out.alive, b, b + 1)
+        show_friends(records, scratch.keys, out.friends, out.friend_mask, out.friend_index, b, b + 1)
+        show_enemies(records, scratch.keys, out.own, out.enemies, out.enemy_mask, out.enemy_index, b, b + 1)
+        show_messages(records, out.messages, b, b + 1)
+        show_ground(records, world.zone, scratch.ground, out.map, b, b + 1)
+        mark_legal(records, out.friend_index, out.enemy_index, out.legal, b, b + 1)
+        show_states(records, world.zone, scratch.waits, out.state, out.mechs, b, b + 1)

@@ -47,6 +47,7 @@ from protege.kernels import kernel
 
 VERSION: Final = 1  # of the rules: battles of another version cannot be continued
 STANDARD_LENGTH: Final = 500  # decisions, 125 s
+SHARE: Final = 32  # battles that a thread takes at once, at most
 BUTTONS: Final = 5  # primary, secondary, tertiary, special, vent
 
 Flags = npt.NDArray[np.bool_]
@@ -246,8 +247,7 @@ class Battles:
         self._bytes = self.records.view(np.uint8).reshape(self.count, BATTLE.itemsize)
         self._numbers = rules_record(rules)
         self._idle = self.no_actions()
-        threads = max(1, min(threads, self.count))
-        edges = [self.count * n // threads for n in range(threads + 1)]
+        edges = [*range(0, self.count, min(SHARE, -(-self.count // threads))), self.count]
         self._shares = list(zip(edges, edges[1:]))
         self._queues = {first: path_queue(world.blocked.shape[2], world.blocked.shape[1]) for first, _ in self._shares}
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
@@ -278,24 +278,34 @@ class Battles:
         given = {"move": move, "buttons": buttons, "ewar": ewar, "target": target, "message": message, "order": order}
         return Actions(**{name: self._checked(name, value) for name, value in given.items()})
 
-    def step(self, actions: Actions) -> None:
-        """Advance every battle by one decision, and keep the distances of its map true."""
+    def step(self, actions: Actions, then: Callable[[int, int], None] | None = None) -> None:
+        """Advance every battle by one decision, and keep the distances of its map true.
+
+        `then(first, last)` is called as soon as battles first..last-1 have been advanced.
+        """
         over = np.flatnonzero(self.over)
         if len(over):
             raise BattleOver(f"battle {over[0]} is over: reset it before the next step")
-        self.share_out(self._step, self.actions(*actions))
+        self.share_out(self._advance, self.actions(*actions), then)
 
-    def _step(self, actions: Actions, first: int, last: int) -> None:
+    def _advance(self, actions: Actions, then: Callable[[int, int], None] | None, first: int, last: int) -> None:
         run(self.records, self.world, actions, first, last)
         update_all_paths(self.world, first, last, self._queues[first])
+        if then is not None:
+            then(first, last)
 
     def share_out(self, work: Callable[..., None], *arguments: Any) -> None:
-        """Call `work(*arguments, first, last)` for battles first..last-1 of every thread, all at once."""
+        """Call `work(*arguments, first, last)` for battles first..last-1, share by share; each thread takes the next.
+
+        Threads that have more to do, such as a map to make, leave the rest to others. Smaller shares cost more than
+        they gain: between two kernels a thread may have to wait for another to let go of the interpreter.
+        """
         if self._pool is None:
-            work(*arguments, 0, self.count)
-            return
-        for part in [self._pool.submit(work, *arguments, *share) for share in self._shares]:
-            part.result()
+            for share in self._shares:
+                work(*arguments, *share)
+        else:
+            for part in [self._pool.submit(work, *arguments, *share) for share in self._shares]:
+                part.result()
 
     # --- reading ---
 
