@@ -105,15 +105,13 @@ ALTERNATIVES = {
     "as it is": (),
     "another seed": ("--seed", "2"),
     "no teacher": ("--distillation", "0"),
-    "no situations before deaths": ("--starts.situation-share", "0"),
     "lambda 0.65": ("--pqn.trace", "0.65"),
-    "discount 0.98": ("--pqn.discount", "0.98"),
     "256 x 256": ("--widths", "256", "256"),
 }
 
 
 def test_alternatives(tmp_path):
-    """Score against minutes for each change alone, 4 minutes each: forty minutes in all."""
+    """Score against minutes for each change alone, 4 minutes each: half an hour in all."""
     before = machine()
     from protege.runs import open_run
 
