@@ -14,7 +14,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 ROOT = Path(__file__).parents[1]
 NUMBER = struct.Struct("<q")
@@ -54,13 +54,21 @@ class Nursery:
         self._process.wait(timeout=60)
         self._process.stdout.close()
 
-    def kill_a_writer(self, what: str, folder: Path, delay_s: float) -> int:
-        """Let a writer work for a while, kill it, and return the last number it finished."""
+    def kill_a_writer(self, what: str, folder: Path, delay_s: float, *, at_work: bool = False) -> int:
+        """Let a writer work for a while, kill it, and return the last number it finished.
+
+        With `at_work` the while begins when it has finished one.
+        """
+        notes = folder / "said"
+        before = notes.stat().st_size if notes.exists() else 0
         pid = int(self._ask(f"{what} {folder}"))
+        patience = time.monotonic() + 30
+        while at_work and not (notes.exists() and notes.stat().st_size > before) and time.monotonic() < patience:
+            time.sleep(0.001)
         time.sleep(delay_s)
         os.kill(pid, signal.SIGKILL)
         assert self._ask("bury") == str(signal.SIGKILL.value), "the writer ended by itself, see its error above"
-        said = (folder / "said").read_bytes() if (folder / "said").exists() else b""
+        said = notes.read_bytes() if notes.exists() else b""
         whole = len(said) // NUMBER.size * NUMBER.size
         return int(NUMBER.unpack(said[whole - NUMBER.size : whole])[0]) if whole else 0
 
@@ -123,6 +131,56 @@ def kill_loggers(folder: Path, kills: int, seed: int) -> Killed:
     return result
 
 
+def kill_filers(folder: Path, kills: int, seed: int) -> Killed:
+    """Kill a process that files league matches, two at a time; each filing must be there whole or not at all.
+
+    It also adds players, ends periods and retires members. Afterwards everything is counted anew from the matches.
+    """
+    from protege.league import open_league
+    from tests.league_games import make_league, recount
+
+    make_league(folder / "league", league_rules()).close()
+    moments, result, number = random.Random(seed), Killed(), 0
+    with Nursery() as nursery:
+        for _ in range(kills):
+            finished = max(number, nursery.kill_a_writer("file", folder, moments.uniform(0, 0.1), at_work=True))
+            result.in_the_middle += any((folder / "league").glob("**/.*.tmp"))
+            with open_league(str(folder / "league")) as league:
+                counts = league.counts()
+                assert counts["matches"] % 2 == 0, "what was filed together is there together"
+                number = counts["matches"] // 2
+                assert finished <= number <= finished + 1, f"said {finished}, found {number}"
+                recount(league)
+            result.kept_extra += number - finished
+            result.kills, result.written = result.kills + 1, finished
+    return result
+
+
+def league_rules() -> Any:
+    from protege.matchmaking import Rules
+
+    return Rules(period_games=8, limit=4)
+
+
+def file_for_ever(folder: Path) -> None:
+    from protege.league import open_league
+    from protege.ledger import MEMBER, SCRIPTED, Result
+    from tests.league_games import add_member
+
+    league = open_league(str(folder / "league"))
+    number = league.counts()["matches"] // 2
+    with _said(folder) as said:
+        while True:
+            number += 1
+            if number % 5 == 0:
+                add_member(league, number)
+            pool = league.entries(SCRIPTED, MEMBER)
+            first, second = pool[number % len(pool)], pool[(number + 1) % len(pool)]
+            maps = league.reserve_maps(first.id, second.id, 2)
+            league.file([Result(first.id, second.id, (number + map) % 3 / 2, map, recording=b"seen") for map in maps])
+            said.write(NUMBER.pack(number))
+
+
 def save_for_ever(folder: Path) -> None:
     import numpy as np
     import torch
@@ -161,9 +219,9 @@ def _said(folder: Path):
 
 
 def main() -> None:
-    import protege.checkpoints  # noqa: F401 - what writers need, imported once
+    import tests.league_games  # noqa: F401 - with all that writers need, imported once
 
-    writers = {"save": save_for_ever, "log": log_for_ever}
+    writers = {"save": save_for_ever, "log": log_for_ever, "file": file_for_ever}
     child = 0
     for line in sys.stdin:
         match line.split():
