@@ -449,6 +449,9 @@ class Fair:
     def high_scores(self):
         return [{"initials": "ABC", "score": 5}]
 
+    def file(self, settings):
+        return settings["name"].encode()
+
 
 def show_of(page, path):
     return websockets.connect(f"{page.url.replace('http', 'ws')}api/games/fair/{path}")
@@ -600,4 +603,6 @@ def test_metrics_that_no_learner_has_yet_are_served_like_any_other(tmp_path):
 
 def test_the_vendored_files_say_whose_they_are():
     vendored = {path.name for path in (Path(server.STATIC) / "vendor").iterdir()}
-    assert vendored == {"uplot-1.6.32.js", "uplot-1.6.32.css", "uplot-LICENSE"}
+    assert vendored == {
+        "uplot-1.6.32.js", "uplot-1.6.32.css", "uplot-LICENSE", "three-0.170.0.module.min.js", "three-LICENSE",
+    }  # fmt: skip

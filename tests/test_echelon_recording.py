@@ -116,6 +116,33 @@ def test_the_header_tells_what_a_viewer_needs():
     assert (Recording(found[0]).materials(0) == world.material[0]).all()
 
 
+def test_channels_are_kept_for_every_mech_and_decision_and_cost_nothing_where_there_are_none():
+    battles = field(placed(BLUE, MEDIUM, 10, 20), placed(RED, MEDIUM, 30, 20, yaw=3.1), length=100)
+    channels = {"value": ("value",), "reward": ("damage", "kill")}
+    recorder, plain = Recorder(battles, 0, ABOUT, channels), Recorder(battles, 0, ABOUT)
+    for number in range(50):  # more than a block
+        act(battles)
+        plain.note()
+        if number == 3:
+            recorder.note(value=[1.5, np.nan])
+        else:
+            recorder.note(value=[[number], [-number]], reward=[[0.5, number], [0.0, 1.0]])
+    recording = Recording(recorder.to_bytes())
+    assert recording.channels == {"value": ["value"], "reward": ["damage", "kill"]}
+    assert np.isnan(recording.frame(0).channels["reward"]).all(), "no decision has led to the start"
+    assert recording.frame(1).channels["reward"].tolist() == [[0.5, 0.0], [0.0, 1.0]]
+    assert recording.frame(4).channels["value"][0].tolist() == [1.5]
+    assert np.isnan(recording.frame(4).channels["reward"]).all(), "what was not told is not known"
+    assert recording.frame(50).channels["value"].tolist() == [[49.0], [-49.0]]
+    frames, _ = recording.everything()
+    assert frames["reward"].shape == (51, 2, 2) and frames["value"][50, 1, 0] == -49.0
+    bare = Recording(plain.to_bytes())
+    assert bare.channels == {} and bare.frame(9).channels == {}
+    assert (bare.frame(9).mechs == recording.frame(9).mechs).all()
+    with pytest.raises(ValueError, match="channels .*, not .*anger"):
+        recorder.note(anger=[1.0, 2.0])
+
+
 # --- what is wrong with a file ---------------------------------------------------------------------------------------
 
 

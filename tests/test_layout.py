@@ -18,34 +18,39 @@ PACKAGE = ROOT / "protege"
 
 # Top to bottom: a file may import only files above it. Files that do not exist yet keep their place.
 ORDER = """
-    __init__.py py.typed kernels.py files.py metrics.py runs.py switches.py trackers.py checkpoints.py league.py
-    evaluate.py
+    __init__.py py.typed kernels.py files.py metrics.py runs.py switches.py training.py trackers.py checkpoints.py
+    glicko.py matchmaking.py ledger.py league.py evaluate.py standings.py
     learn/__init__.py learn/packing.py learn/sumtree.py learn/replay.py learn/replay_file.py learn/rainbow.py
-    learn/pqn.py learn/rollout.py learn/ppo.py
+    learn/pqn.py learn/heads.py learn/recurrent.py learn/rollout.py learn/ppo.py
     tempest/__init__.py tempest/ram.py tempest/levels.py tempest/nymphs.py tempest/enemies.py tempest/player.py
     tempest/states.py tempest/sim.py tempest/draw.py tempest/observe.py tempest/packing.py tempest/teacher.py
     tempest/env.py tempest/gym.py
     tempest/wire.py tempest/streams.py tempest/screens.py tempest/bridge.py tempest/mame.py tempest/arcade.py
     tempest/lua/
-    tempest/network.py tempest/attention.py tempest/recording.py tempest/players.py tempest/serve.py tempest/live.py
-    tempest/human.py tempest/shows.py tempest/export.py tempest/collect.py tempest/config.py tempest/gauges.py tempest/practice.py tempest/rainbow.py
+    tempest/network.py tempest/attention.py tempest/recording.py tempest/players.py tempest/contest.py
+    tempest/serve.py tempest/live.py
+    tempest/human.py tempest/shows.py tempest/export.py tempest/collect.py tempest/config.py tempest/gauges.py
+    tempest/practice.py tempest/rainbow.py
     tempest/cabinets.py tempest/train.py
     echelon/__init__.py echelon/exact.py echelon/mechs.py echelon/voxels.py echelon/paths.py echelon/biomes.py
-    echelon/routes.py echelon/world.py echelon/sight.py echelon/battle.py echelon/condition.py echelon/damage.py
+    echelon/routes.py echelon/world.py echelon/grounds.py echelon/sight.py echelon/battle.py echelon/condition.py
+    echelon/damage.py
     echelon/shots.py echelon/weapons.py echelon/movement.py echelon/sensors.py echelon/outcome.py echelon/sim.py
     echelon/features.py echelon/displays.py echelon/surroundings.py echelon/legal.py echelon/observe.py
     echelon/rewards.py echelon/env.py echelon/zoo.py
-    echelon/tactics.py echelon/teacher.py echelon/network.py echelon/recording.py echelon/account.py
-    echelon/match.py echelon/train.py
-    dashboard/__init__.py dashboard/guard.py dashboard/shows.py dashboard/feeds.py dashboard/server.py
-    dashboard/beside.py dashboard/static/
-    champions/
+    echelon/tactics.py echelon/teacher.py echelon/network.py echelon/pupil.py echelon/recording.py echelon/account.py
+    echelon/scenery.py echelon/film.py echelon/shows.py
+    echelon/match.py echelon/contest.py echelon/config.py echelon/collect.py echelon/gauges.py
+    echelon/exams.py echelon/train.py
+    dashboard/__init__.py dashboard/guard.py dashboard/shows.py dashboard/feeds.py dashboard/leagues.py
+    dashboard/server.py dashboard/beside.py dashboard/static/
+    champions/ leagues/
     keys.py console.py
-    bench/slices.py bench/tempest.py bench/learning.py bench/memory.py bench/arcade.py bench/echelon.py
+    bench/slices.py bench/tempest.py bench/learning.py bench/memory.py bench/arcade.py bench/echelon.py bench/ppo.py
     bench/__init__.py
     doctor.py
     commands/__init__.py commands/tables.py commands/playing.py commands/training.py commands/arcade.py
-    commands/echelon.py commands/runs.py
+    commands/echelon.py commands/league.py commands/runs.py
     cli.py
 """.split()
 GAMES = ("tempest", "echelon")

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from tyro.conf import Positional, UseAppendAction
 
@@ -91,7 +91,7 @@ def print_results(results: Sequence[dict[str, Any]]) -> None:
 class Record:
     """Record a game as a GIF, MP4 or WebM file."""
 
-    game: Positional[Tempest]  # the game to play
+    game: Positional[Game]  # the game to play
     out: Path  # the file to write; its ending chooses the format: .gif, .mp4 or .webm
     player: str = "champion"  # who plays, as in "protege eval"
     seed: int = 1  # the game follows from this number
@@ -103,6 +103,7 @@ class Record:
 
 
 def run_record(command: Record) -> int:
+    _game_first("record", command.game)
     from protege.tempest.players import record
 
     made = record(
@@ -139,7 +140,7 @@ class Dashboard:
 def run_dashboard(command: Dashboard) -> int:
     if command.until_stdin_closes and hasattr(os, "nice"):
         os.nice(5)  # beside a training, which is what the machine is busy for
-    return _serve(command, f"/run/{command.run}" if command.run else "", ())
+    return serve_page(command, f"/run/{command.run}" if command.run else "")
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,7 @@ def run_watch(command: Watch) -> int:
     if not 1 <= command.level <= 99:
         raise ProtegeError(f"level must be 1 to 99; got {command.level}")
     settings = {"player": command.player, "level": command.level, "games": command.games}
-    return _serve(command, f"/live?{urlencode(settings)}", (command.player,))
+    return serve_page(command, f"/live?{urlencode(settings)}", players=(command.player,))
 
 
 @dataclass(frozen=True)
@@ -178,14 +179,29 @@ class Play:
 
 
 def run_play(command: Play) -> int:
-    return _serve(command, "/play", ())
+    return serve_page(command, "/play")
 
 
-def _serve(command: Dashboard | Watch | Play, view: str, players: Sequence[str]) -> int:
-    """Serve until Ctrl-C, with the page opened at a view; `players` are those a page could not name by itself."""
+class PageCommand(Protocol):
+    """What every command says that serves the page."""
+
+    @property
+    def runs(self) -> Path | None: ...
+    @property
+    def host(self) -> str: ...
+    @property
+    def port(self) -> int: ...
+    @property
+    def no_browser(self) -> bool: ...
+
+
+def serve_page(command: PageCommand, view: str, *, players: Sequence[str] = (), recordings: Sequence[Path] = ()) -> int:
+    """Serve until Ctrl-C, with the page opened at a view; it could not name these players and recordings by itself."""
     import webbrowser
 
     from protege.dashboard.server import Served, serve
+    from protege.dashboard.shows import Shows
+    from protege.echelon.shows import EchelonShows
     from protege.tempest.shows import TempestShows
 
     def ready(page: Served) -> None:
@@ -196,9 +212,13 @@ def _serve(command: Dashboard | Watch | Play, view: str, players: Sequence[str])
         if not command.no_browser and has_screen:  # without one, a text browser might take over the terminal
             webbrowser.open(page.link(view))
 
+    games: dict[str, Shows] = {
+        "tempest": TempestShows(command.runs, players),
+        "echelon": EchelonShows(command.runs, recordings),
+    }
     serve(
-        {"tempest": TempestShows(command.runs, players)}, folder=command.runs, host=command.host, port=command.port,
-        ready=ready, until_stdin_closes=isinstance(command, Dashboard) and command.until_stdin_closes,
+        games, folder=command.runs, host=command.host, port=command.port, ready=ready,
+        until_stdin_closes=isinstance(command, Dashboard) and command.until_stdin_closes,
     )  # fmt: skip
     return 0
 

@@ -32,6 +32,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from protege import ProtegeError, __version__
 from protege.dashboard.feeds import Feeds, Place, columns, places
 from protege.dashboard.guard import Guard, is_loopback
+from protege.dashboard.leagues import Leagues
 from protege.dashboard.shows import Shows, Theatre
 from protege.metrics import MetricError
 from protege.runs import RunError, list_runs, open_run, runs_folder
@@ -88,6 +89,8 @@ class Pages:
             Route(f"{run}/commands", self.command, methods=["POST"]),
             Route("/api/games/{game}", self.game),
             Route("/api/games/{game}/scores", self.scores),
+            Route("/api/games/{game}/file", self.file),
+            *Leagues(self.folder).routes(),
             WebSocketRoute("/api/feed", self.feed),
             WebSocketRoute("/api/games/{game}/{kind}", self.theatre.visit),
             Mount("/", StaticFiles(directory=STATIC, html=True)),
@@ -189,6 +192,10 @@ class Pages:
 
     def scores(self, request: Request) -> Response:
         return JSONResponse(self._game(request).high_scores())
+
+    def file(self, request: Request) -> Response:
+        contents = self._game(request).file(request.query_params)
+        return Response(contents, media_type="application/octet-stream")
 
     async def feed(self, viewer: WebSocket) -> None:
         """News of the runs a page follows, as long as it is open."""

@@ -53,6 +53,9 @@ class Shows(Protocol):
     def high_scores(self) -> list[dict[str, Any]]:
         """The best games people played here."""
 
+    def file(self, settings: Mapping[str, str]) -> bytes:
+        """A recording that pages unpack themselves; raises `ProtegeError` where there is none or it is damaged."""
+
 
 class Stage:
     """One show, its thread and its viewers. All but `_play` runs in the event loop."""

@@ -4,13 +4,15 @@ A file is a prefix (magic, version, sizes, checksum), a header in JSON, and bloc
 materials, then the frames, some at a time. Frame 0 is the start, frame n the state after decision n. A block holds the
 lengths of its lists and then one array for each field of `FIELDS`, so that any language reads it as plain arrays.
 Voxels are recorded by their changes, with what was there before and after: a viewer may go either way in time.
+A recording may have channels besides: numbers about every mech and decision that only some players have to tell, like
+the value that a learned one expects.
 """
 
 import hashlib
 import json
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -26,6 +28,7 @@ from protege.echelon.sim import Battles
 from protege.files import replacing
 
 VERSION: Final = 1
+SUFFIX: Final = ".rec"
 MAGIC: Final = b"ECHELON\0"
 PREFIX: Final = struct.Struct("<8sIIII")  # magic, version, bytes of the header, its CRC-32, bytes of all blocks
 FRAMES_PER_BLOCK: Final = 40  # 10 s
@@ -61,6 +64,9 @@ LISTS: Final = ("shots", "clouds", "events", "changes")
 SCHEMA: Final = hashlib.sha256(json.dumps([VERSION, FIELDS, FLAGS, EVENT_NAMES]).encode()).hexdigest()
 
 
+Numbers = npt.NDArray[np.float32]
+
+
 class BadRecording(ProtegeError):
     """A file that is no recording, not a whole one, or one of another version."""
 
@@ -74,9 +80,10 @@ class Frame(NamedTuple):
     clouds: Records
     events: Records
     changes: Records
+    channels: dict[str, Numbers]  # each (mechs, numbers)
 
 
-Frames = dict[str, Records]  # several frames: now (frames,), mechs (frames, mechs), lists one after the other
+Frames = dict[str, Records]  # several frames: now (frames,), mechs (frames, mechs), lists one after the other, channels
 Counts = dict[str, npt.NDArray[np.int64]]  # of every list: its length in each frame
 
 
@@ -86,16 +93,22 @@ Counts = dict[str, npt.NDArray[np.int64]]  # of every list: its length in each f
 class Recorder:
     """Follows one battle of a batch; ask for a frame after every step."""
 
-    def __init__(self, battles: Battles, b: int, about: dict[str, Any]):
-        """Begin before the first step; `about` goes into the header: recipe, players, whatever else is to be known."""
+    def __init__(
+        self, battles: Battles, b: int, about: dict[str, Any], channels: Mapping[str, Sequence[str]] | None = None
+    ):
+        """Begin before the first step; `about` goes into the header: recipe, players, whatever else is to be known.
+
+        `channels` are those that notes may come with: a name, and what each of its numbers is called.
+        """
         self._battles, self._b, self._about = battles, b, about
+        self._channels = {name: list(numbers) for name, numbers in (channels or {}).items()}
         self._material = battles.world.material[b].copy()
         self._start = self._material.tobytes()
         self._frames: list[Frame] = []
         self.note()
 
-    def note(self) -> None:
-        """Add the battle as it is now."""
+    def note(self, **channels: npt.ArrayLike) -> None:
+        """Add the battle as it is now; channels, (mechs, numbers), tell of the decision that led here, nan: nothing."""
         record = self._battles.records[self._b]
         mechs = _copied("mechs", self._battles.mechs[self._b])
         for bit, name in enumerate(FLAGS):
@@ -104,7 +117,17 @@ class Recorder:
             _copied(group, record[group][: record[count]])
             for group, count in (("shots", "shot_count"), ("clouds", "cloud_count"), ("events", "event_count"))
         )
-        self._frames.append(Frame(_copied("now", record), mechs, shots, clouds, events, self._changes()))
+        told = self._told(channels, len(mechs))
+        self._frames.append(Frame(_copied("now", record), mechs, shots, clouds, events, self._changes(), told))
+
+    def _told(self, channels: Mapping[str, npt.ArrayLike], mechs: int) -> dict[str, Numbers]:
+        """All channels, those that were not given as nan."""
+        if unknown := set(channels) - set(self._channels):
+            raise ValueError(f"the recording has channels {list(self._channels)}, not {sorted(unknown)}")
+        found = {name: np.full((mechs, len(names)), np.nan, np.float32) for name, names in self._channels.items()}
+        for name, numbers in channels.items():
+            found[name][:] = np.reshape(np.asarray(numbers, np.float32), found[name].shape)
+        return found
 
     def _changes(self) -> Records:
         """Voxels that are not as they were in the frame before."""
@@ -120,7 +143,7 @@ class Recorder:
         blocks = [(0, 0, self._start)]
         for first in range(0, len(self._frames), FRAMES_PER_BLOCK):
             frames = self._frames[first : first + FRAMES_PER_BLOCK]
-            blocks.append((first, len(frames), _block(frames)))
+            blocks.append((first, len(frames), _block(frames, list(self._channels))))
         packed = [zlib.compress(raw, 6) for _, _, raw in blocks]
         index = [
             {"first": first, "frames": frames, "bytes": len(pack), "unpacked": len(raw), "crc": zlib.crc32(pack)}
@@ -133,14 +156,17 @@ class Recorder:
     def _header(self) -> dict[str, Any]:
         battles, b = self._battles, self._b
         record, members = battles.records[b], battles.members
+        seconds = battles.rules.dt * battles.rules.ticks_per_decision
         return {
             "schema": SCHEMA,
             "rules_version": RULES_VERSION,
             "rules": battles.rules.name,
             "roster": battles.roster.name,
             "size": list(self._material.shape[::-1]),
-            "seconds_per_frame": battles.rules.dt * battles.rules.ticks_per_decision,
+            "seconds_per_frame": seconds,
             "length": battles.length,
+            "score_to_win": battles.rules.score_share * battles.length * seconds,
+            "jam_range": battles.rules.jam_range,
             "frames": len(self._frames),
             "zone": battles.world.zone[b].tolist(),
             "mechs": [
@@ -159,6 +185,7 @@ class Recorder:
             "classes": [vars(chassis) for chassis in battles.rules.chassis],
             "weapons": [weapon.name for weapon in WEAPONS],
             "materials": [{"name": m.name, "colour": m.colour} for m in MATERIALS],
+            "channels": [{"name": name, "numbers": numbers} for name, numbers in self._channels.items()],
             **self._about,
         }
 
@@ -171,13 +198,14 @@ def _copied(group: str, source: Records) -> Records:
     return found
 
 
-def _block(frames: list[Frame]) -> bytes:
-    """The lengths of the lists, then every field of every group as one array."""
+def _block(frames: list[Frame], channels: list[str]) -> bytes:
+    """The lengths of the lists, then every field of every group as one array, then every channel."""
     parts = [np.array([len(getattr(frame, group)) for frame in frames], "<u4") for group in LISTS]
     for group in FIELDS:
         join = np.concatenate if group in LISTS else np.stack
         rows = join([getattr(frame, group) for frame in frames])
         parts += [np.ascontiguousarray(rows[name]) for name in TYPES[group].names or ()]
+    parts += [np.stack([frame.channels[name] for frame in frames]).astype("<f4") for name in channels]
     return b"".join(part.tobytes() + bytes(-part.nbytes % ALIGN) for part in parts)
 
 
@@ -199,11 +227,13 @@ class Recording:
     def __init__(self, contents: bytes, name: str = "the recording"):
         """Take a file's bytes; what is not a whole recording of this version is refused."""
         self.name = name
+        self._contents = contents
         self._body = memoryview(contents)[PREFIX.size :]
         self.header = self._read_header(contents)
         self.frames = int(self.header["frames"])
         self.size: tuple[int, int, int] = tuple(self.header["size"])  # x, y, z
         self._blocks = self.header["blocks"]
+        self.channels: dict[str, list[str]] = {one["name"]: one["numbers"] for one in self.header.get("channels", ())}
         self._unpacked = lru_cache(maxsize=4)(self._unpack)
 
     @classmethod
@@ -228,7 +258,20 @@ class Recording:
         for group in LISTS:
             end = int(counts[group][: n + 1].sum())
             lists.append(groups[group][end - int(counts[group][n]) : end])
-        return Frame(groups["now"][n], groups["mechs"][n], *lists)
+        channels = {name: groups[name][n] for name in self.channels}
+        shots, clouds, events, changes = lists
+        return Frame(groups["now"][n], groups["mechs"][n], shots, clouds, events, changes, channels)
+
+    def checked(self) -> bytes:
+        """The file's bytes, once all of them have been read; what cannot be is refused."""
+        x, y, z = self.size
+        try:
+            self.everything()
+            if len(self._bytes_of(0)) != x * y * z:
+                raise self._damaged("block 0")
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadRecording(f"{self.name} is damaged (its header contradicts itself): record it again") from error
+        return self._contents
 
     def __iter__(self) -> Iterator[Frame]:
         return (self.frame(number) for number in range(self.frames))
@@ -236,7 +279,7 @@ class Recording:
     def everything(self) -> tuple[Frames, Counts]:
         """All frames at once."""
         parts = [self._unpack(block) for block in range(1, len(self._blocks))]
-        groups = {group: np.concatenate([part[0][group] for part in parts]) for group in FIELDS}
+        groups = {group: np.concatenate([part[0][group] for part in parts]) for group in (*FIELDS, *self.channels)}
         return groups, {group: np.concatenate([part[1][group] for part in parts]) for group in LISTS}
 
     def materials(self, number: int) -> npt.NDArray[np.uint8]:
@@ -311,4 +354,6 @@ class Recording:
             groups[group] = np.zeros(shapes[group], kinds)
             for name in kinds.names or ():
                 groups[group][name] = take(kinds[name].base, shapes[group] + kinds[name].shape)
+        for name, numbers in self.channels.items():
+            groups[name] = take("<f4", (*shapes["mechs"], len(numbers)))
         return groups, counts

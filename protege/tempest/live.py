@@ -76,7 +76,8 @@ class Decision:
 class WatchedPlayer:
     """A player by name. Where it is a run in training, its weights are read again whenever newer ones were saved."""
 
-    def __init__(self, name: str, runs: Path | None) -> None:
+    def __init__(self, name: str, runs: Path | None, called: str = "") -> None:
+        """`called` is how to show one whose weights never change, such as the copy in a league."""
         self.name = name
         self.note = ""  # what a viewer should know about who really plays
         self._runs = runs
@@ -88,6 +89,8 @@ class WatchedPlayer:
             self.name = name = "teacher"
         self.control = {"random": "random"}.get(name, "teacher" if name in BUILT_IN else "pupil")
         self.player: Player = self._load()
+        if called:
+            self.name, self._path = called, None
 
     def decide(self, frames: Frames) -> Decision:
         """Actions for the frames as they stand."""

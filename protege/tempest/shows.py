@@ -8,6 +8,7 @@ import msgspec
 
 from protege import ProtegeError
 from protege.evaluate import EVALUATION
+from protege.league import open_league
 from protege.metrics import near
 from protege.runs import Run, checked_name, list_runs, open_run, runs_folder
 from protege.tempest.env import starts
@@ -81,6 +82,10 @@ class TempestShows:
         """The table, best first."""
         return [msgspec.to_builtins(line) for line in self.scores.best()]
 
+    def file(self, settings: Mapping[str, str]) -> bytes:
+        """Recordings of Tempest are films, not files for the page."""
+        raise ProtegeError("recordings of Tempest are watched as films: ask for the show film")
+
     def _ready(self) -> list[Run]:
         """Runs that have weights to play with, the newest first."""
         trained = [Run(runs_folder(self.runs) / run.name) for run in list_runs(self.runs) if run.game == self.game]
@@ -94,7 +99,11 @@ class TempestShows:
         return load_recording(path)
 
     def _player(self, settings: Mapping[str, str]) -> WatchedPlayer:
+        """A player by name, one of a `league` if that is named as well."""
         name = settings.get("player", "champion")
+        if "league" in settings:
+            with open_league(checked_name(settings["league"]), self.runs) as league:
+                return WatchedPlayer(league.opponent(league.find(name)).player, self.runs, name)
         if name not in self.more_players and name not in BUILT_IN and name not in CHAMPIONS:
             checked_name(name)
             known = [run.name for run in list_runs(self.runs)]

@@ -1,5 +1,6 @@
 // The page: which view an address means, the feed of news that all views share, theme and token.
 
+import { LeagueView } from "./league.js";
 import { LiveView } from "./live.js";
 import { Line, ask, toast, trust } from "./page.js";
 import { PlayView } from "./play.js";
@@ -81,7 +82,9 @@ function go() {
     if (link.dataset.view === name) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  document.title = { live: "Live · Protege", play: "Play · Protege" }[name] ?? `${parts[1] ?? "Training"} · Protege`;
+  document.title =
+    { live: "Live · Protege", play: "Play · Protege", battle: "Battles · Protege", league: "League · Protege" }[name] ??
+    `${parts[1] ?? "Training"} · Protege`;
   if (name === "run") {
     const others = (settings.get("compare") ?? "").split(",").filter(Boolean).map(decodeURIComponent);
     if (!(view instanceof RunsView)) show(new RunsView(feed, about));
@@ -90,9 +93,20 @@ function go() {
     show(new LiveView("tempest", Object.fromEntries(settings)));
   } else if (name === "play") {
     show(new PlayView("tempest"));
+  } else if (name === "battle") {
+    showBattle(Object.fromEntries(settings));
+  } else if (name === "league") {
+    show(new LeagueView(parts[1], Object.fromEntries(settings)));
   } else {
     location.hash = "/";
   }
+}
+
+/** Its pictures need a large library, so it is loaded when somebody asks for it. */
+async function showBattle(settings) {
+  const asked = location.hash;
+  const { BattleView } = await import("./battle-view.js");
+  if (location.hash === asked) show(new BattleView(settings));
 }
 
 function show(next) {

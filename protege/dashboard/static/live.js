@@ -223,17 +223,19 @@ export class LiveView {
   change(settings) {
     const asked = { ...this.settings, ...settings };
     if (settings.player && asked.kind === "recording") asked.kind = "watch"; // it belongs to the other player
+    if (settings.player) delete asked.league; // so does the league
     const kept = {
-      watch: ["player", "kind", "games", "level"],
+      watch: ["player", "kind", "games", "level", "league"],
       arcade: ["player", "kind", "server", "games"],
-      film: ["player", "kind", "seed", "number", "level"],
+      film: ["player", "kind", "seed", "number", "level", "league"],
       recording: ["player", "kind", "recording"],
     }[asked.kind];
-    location.hash = `/live?${new URLSearchParams(kept.map((name) => [name, asked[name]]))}`;
+    const given = kept.filter((name) => asked[name] !== undefined);
+    location.hash = `/live?${new URLSearchParams(given.map((name) => [name, asked[name]]))}`;
   }
 
   start() {
-    const { kind, player, games, level, seed, number, recording, server } = this.settings;
+    const { kind, player, games, level, seed, number, recording, server, league } = this.settings;
     const count = kind === "watch" || kind === "arcade" ? Number(games) : 1;
     const whose = kind === "arcade" ? "the arcade clients" : player;
     const cells = Array.from({ length: count }, (_, i) => tube(`game ${i + 1} of ${whose}`));
@@ -242,9 +244,9 @@ export class LiveView {
     this.stage.replaceChildren(...cells);
     const screens = cells.map((canvas) => new Screen(canvas, { fine: count <= 4 }));
     const asked = {
-      watch: { player, games, level },
+      watch: { player, games, level, ...(league && { league }) },
       arcade: { server, games },
-      film: { player, level, seed, game: number },
+      film: { player, level, seed, game: number, ...(league && { league }) },
       recording: { player, recording },
     }[kind];
     write(this.note, "setting up the game");

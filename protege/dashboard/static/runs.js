@@ -170,7 +170,9 @@ export class RunsView {
     this.progress = el("div", { class: "progress" });
     this.exam = el("div", { class: "exam" });
     this.preview?.close();
-    this.preview = this.about.games.includes(run.info.game) ? new Preview(run.info.game, run.name) : null;
+    const shown = this.about.games.includes(run.info.game);
+    this.preview = shown && run.info.game !== "echelon" ? new Preview(run.info.game, run.name) : null;
+    const battles = shown && run.info.game === "echelon" ? `#/battle?${new URLSearchParams({ run: run.name })}` : null;
     this.grid = el("section", { class: "charts", "aria-label": "Charts" });
     for (const [family, metrics] of run.families) {
       const chart = new SmallChart(family, metrics, (name) => this.openBig(name));
@@ -184,6 +186,7 @@ export class RunsView {
         { class: "hero" },
         el("div", { class: "hero-text" }, this.title, this.exam, this.progress, this.controls.actions),
         this.preview?.element ?? null,
+        battles && el("a", { class: "button", href: battles }, "Watch its battles as they finish"),
         this.gauges,
       ),
       this.controls.element,
@@ -271,6 +274,10 @@ export class RunsView {
       if (file.endsWith(`.${run.info.game}`)) {
         const asked = new URLSearchParams({ player: run.name, kind: "recording", recording: file });
         return el("a", { class: "button", href: `#/live?${asked}` }, `Watch ${file}`);
+      }
+      if (file.endsWith(".rec")) {
+        const asked = new URLSearchParams({ run: run.name, file });
+        return el("a", { class: "button", href: `#/battle?${asked}` }, `Watch ${file}`);
       }
       const source = address("runs", run.name, "recordings", file);
       return el(
