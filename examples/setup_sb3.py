@@ -13,7 +13,7 @@ from pathlib import Path
 from protege.kernels import cache_root
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("torch", "stable-baselines3==2.9.2", "numba")
+PACKAGES = ("torch", "stable-baselines3==2.9.2", "sb3-contrib==2.9.2", "numba")
 
 
 def wanted() -> str:

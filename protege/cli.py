@@ -13,6 +13,7 @@ from tyro.conf import FlagCreatePairsOff, OmitSubcommandPrefixes, Positional, su
 from protege import ProtegeError, __version__
 from protege.commands.arcade import Mame, Serve, run_mame, run_serve
 from protege.commands.echelon import Match, is_echelon, run_echelon, run_match
+from protege.commands.league import LeagueCommands, run_league
 from protege.commands.playing import (
     Dashboard,
     Eval,
@@ -31,7 +32,7 @@ from protege.commands.runs import Runs, run_runs
 from protege.commands.training import Train, run_train
 
 Benchmark = Literal[
-    "tempest-sim", "tempest-profile", "train", "dashboard", "replay", "rainbow-update", "bridge", "echelon-sim"
+    "tempest-sim", "tempest-profile", "train", "dashboard", "replay", "rainbow-update", "bridge", "echelon-sim", "ppo"
 ]
 
 USAGE_ERROR = 2
@@ -85,6 +86,7 @@ Command = (
     | Annotated[Match, subcommand("match")]
     | Annotated[Bench, subcommand("bench")]
     | Annotated[Runs, subcommand("runs"), OmitSubcommandPrefixes]
+    | Annotated[LeagueCommands, subcommand("league"), OmitSubcommandPrefixes]
     | Annotated[Export, subcommand("export")]
     | Annotated[Dashboard, subcommand("dashboard")]
     | Annotated[Watch, subcommand("watch")]
@@ -100,6 +102,7 @@ RUN: dict[type[Any], Callable[[Any], int]] = {
     Match: run_match,
     Bench: run_bench,
     Runs: run_runs,
+    LeagueCommands: run_league,
     Dashboard: run_dashboard,
     Watch: run_watch,
     Play: run_play,
@@ -120,11 +123,14 @@ DESCRIPTION = f"""Protege {__version__} trains game agents that outplay their te
   protege dashboard                                                     charts of every run, live play, controls
   protege serve --no-train --player champion                            play whoever connects from an arcade machine
   protege mame --clients 4                                              real games in MAME, for a server
+  protege train echelon --minutes 60                                    squads of mechs that outfight scripted ones
   protege match echelon --blue hard --red medium --out fight.rec        a battle of mechs, recorded
   protege eval echelon --blue hard --red medium                         who wins how often
-  protege watch echelon fight.rec --text                                what happened in it
+  protege watch echelon fight.rec                                       that battle in 3D; --text tells it
+  protege record echelon fight.rec --out fight.gif                      and as a film
   protege bench tempest-sim                                             how fast the simulator is here
   protege runs list                                                     what was trained, and how well
+  protege league list tempest                                           who is how strong
   protege export champion --out champion                                an ONNX model for other programs
 
 "protege COMMAND --help" explains each command."""

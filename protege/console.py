@@ -98,6 +98,19 @@ def _mix(*parts: float) -> str:
 
 COLUMNS: Final = (
     Column("FPS", ("frames_per_s",), 1, mean=True),
+    Column("Steps/s", ("agent_steps_per_s",), 1, width=7, mean=True),
+    Column("Win%", ("win_rate",), 2, show=_percent),
+    Column("Exam%", ("exam_success",), 3, show=_percent),
+    Column("Earned", ("battle_reward",), 4),
+    Column("Sec", ("battle_length",), 10, width=4),
+    Column("PLoss", ("policy_loss",), 12, width=7, mean=True),
+    Column("VLoss", ("value_loss",), 6, mean=True),
+    Column("Imit", ("imitation_loss",), 11, mean=True),
+    Column("Entr", ("entropy",), 5, mean=True),
+    Column("KL", ("kl",), 7, width=7, mean=True),
+    Column("Clip%", ("clip_share",), 13, show=_percent, mean=True),
+    Column("ExVar", ("explained_variance",), 8, mean=True),
+    Column("Stg", ("stage",), 14, width=3),
     Column("Epsi%", ("epsilon",), 2, show=_percent, control="epsilon"),
     Column("Tchr%", ("teacher_share", "distillation"), 3, show=_percent, either=True, control="teacher"),
     Column("Rwrd", ("reward",), 20),
@@ -237,7 +250,9 @@ class TrainingConsole:
             self.rows.add(figures)
             passed = time.monotonic() - self.began
             self.left = _clock((1 - done) * passed / (done - self.done_before)) if done > self.done_before else ""
-            parts = [f"{frames / 1e6:.1f}M frames", f"{figures['frames_per_s']:,.0f}/s"]
+            unit = "frames" if "frames_per_s" in figures else "agent-steps"
+            rate = figures[f"{unit.replace('-', '_')}_per_s"]
+            parts = [f"{frames / 1e6:.1f}M {unit}", f"{rate:,.0f}/s"]
             parts += [f"{self.left} left"] * bool(self.left) + [self.ratio] * bool(self.ratio)
             self.bar.update(self.task, completed=done, figures="  ".join(parts))
             if time.monotonic() >= self.next_row:
@@ -247,6 +262,10 @@ class TrainingConsole:
 
     def examined(self, exam: dict[str, Any], teacher: float, best: bool) -> None:
         """Print an exam's result."""
+        if "summary" in exam:  # a game that says by itself what it found
+            self.ratio = f"{exam['success']:.0%} against {exam['opponent']}"
+            self._tell("  exam  ", f"{exam['summary']}{', the best so far' if best else ''}")
+            return
         self.ratio = f"{exam['score_mean'] / teacher:.1f}x teacher"
         between = f"{exam['score_mean_low']:,.0f}–{exam['score_mean_high']:,.0f}"
         self._tell(

@@ -111,9 +111,15 @@ class Scheduled(NamedTuple):
 class Switches:
     """How the controls of one training stand. One thread obeys commands, others may ask meanwhile."""
 
-    def __init__(self, peak_rate: float, reports: Mapping[str, Callable[[], Report | str]] | None = None) -> None:
-        """`peak_rate` is that of the settings; `reports` answer the learner's own commands, as far as it has any."""
-        self.peak_rate = peak_rate
+    def __init__(
+        self, peak_rate: float, reports: Mapping[str, Callable[[], Report | str]] | None = None,
+        lacks: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        """`peak_rate` is that of the settings; `reports` answer the learner's own commands, as far as it has any.
+
+        `lacks` are controls that mean nothing to the learner.
+        """
+        self.peak_rate, self.lacks = peak_rate, lacks
         self.reports = dict(reports or {})
         self.learning = True
         self.greedy = False
@@ -235,6 +241,7 @@ class Switches:
             "teacher_off": {"on": self.teacher_mode == "off"},
             "teacher_only": {"on": self.teacher_mode == "only"},
         }
+        stand = {name: how for name, how in stand.items() if name not in self.lacks}
         return stand | {name: {} for name in self.reports}
 
     def changed(self) -> str:

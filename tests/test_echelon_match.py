@@ -9,7 +9,7 @@ import pytest
 
 from protege import ProtegeError
 from protege.echelon import match as matches
-from protege.echelon.battle import BY_ELIMINATION, BY_SCORE, BY_TIME
+from protege.echelon.battle import BY_ELIMINATION, BY_SCORE, BY_TIME, KILL
 from protege.echelon.match import (
     BadMatch,
     Match,
@@ -24,6 +24,7 @@ from protege.echelon.match import (
 )
 from protege.echelon.mechs import BLUE, NOBODY, RED
 from protege.echelon.recording import Recording
+from protege.echelon.rewards import DAMAGE, DYING, KILLS, PARTS
 from protege.echelon.sim import Actions, Battles, Flags
 from protege.echelon.teacher import Teacher
 
@@ -147,3 +148,45 @@ def test_players_see_only_battles_that_go_on():
             assert (battles.members.team[np.nonzero(mechs)[1]] == RED).all()
 
     play(Teacher("medium"), Watcher(), both_sides(2, 1), replace(SMALL, length=40))
+
+
+class Thoughtful(Teacher):
+    """A teacher that tells how many decisions it has made, and each mech's number."""
+
+    channels = {"value": ("decisions", "mech")}
+
+    def act(self, battles: Battles, mechs: Flags, actions: Actions) -> None:
+        super().act(battles, mechs, actions)
+        self.decisions = getattr(self, "decisions", 0) + 1
+        self.shape = mechs.shape
+
+    def thoughts(self) -> dict[str, np.ndarray]:
+        told = np.zeros((*self.shape, 2), np.float32)
+        told[:, :, 0] = self.decisions
+        told[:, :, 1] = np.arange(self.shape[1])
+        return {"value": told}
+
+
+def test_what_a_player_thinks_is_recorded_for_its_own_side():
+    found: dict[int, bytes] = {}
+    play(Thoughtful("easy"), Teacher("easy"), [Match(5)], Setting("2v2", (40, 40), 12), recorded=found.__setitem__)
+    recording = Recording(found[0])
+    value = recording.frame(7).channels["value"]
+    assert value[:2].tolist() == [[7.0, 0.0], [7.0, 1.0]]
+    assert np.isnan(value[2:]).all() and np.isnan(recording.frame(0).channels["value"]).all()
+
+
+def test_what_its_decisions_were_worth_is_recorded_beside_it():
+    found: dict[int, bytes] = {}
+    matches_ = [Match(5), Match(6), Match(5, swapped=True)]
+    play(Thoughtful("hard"), Teacher("easy"), matches_, Setting("5v5", (40, 40), 160), recorded=found.__setitem__)
+    for contents in found.values():
+        recording = Recording(contents)
+        frames, _ = recording.everything()
+        rewards, last = frames["reward"][1:], recording.frame(recording.frames - 1)
+        assert recording.channels["reward"] == list(PARTS) and np.isnan(rewards[:, 5:]).all()
+        # A tenth of a point for 100 HP, a fifth for a kill, and as much taken off for a death.
+        assert rewards[:, :5, DAMAGE].sum(0) == pytest.approx(0.001 * last.mechs["dealt"][:5], abs=1e-4)
+        kills = frames["events"][frames["events"]["kind"] == KILL]["who"]
+        assert rewards[:, :5, KILLS].sum(0) == pytest.approx([0.2 * (kills == i).sum() for i in range(5)])
+        assert rewards[:, :5, DYING].sum(0) == pytest.approx(-0.2 * (last.mechs["hp"][:5] <= 0))

@@ -9,6 +9,7 @@ from protege.bench.arcade import bridge
 from protege.bench.echelon import echelon_sim
 from protege.bench.learning import dashboard, training
 from protege.bench.memory import rainbow_update, replay
+from protege.bench.ppo import ppo
 from protege.bench.slices import Figures
 from protege.bench.tempest import tempest_profile, tempest_sim
 
@@ -21,6 +22,7 @@ BENCHMARKS: dict[str, Callable[[float], Figures]] = {
     "replay": replay,
     "bridge": bridge,
     "echelon-sim": echelon_sim,
+    "ppo": ppo,
 }
 
 

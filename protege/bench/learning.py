@@ -21,7 +21,8 @@ def training(seconds: float) -> Figures:
     from pathlib import Path
 
     from protege.tempest.config import TempestConfig
-    from protege.tempest.train import Observer, train
+    from protege.tempest.train import train
+    from protege.training import Observer
 
     class Timing(Observer):
         """An observer with a clock."""
@@ -71,7 +72,8 @@ def dashboard(seconds: float) -> Figures:
     from protege.dashboard.beside import READY, Beside
     from protege.runs import Training
     from protege.tempest.config import PRESETS
-    from protege.tempest.train import LOG_SECONDS, Observer, train
+    from protege.tempest.train import LOG_SECONDS, train
+    from protege.training import Observer
 
     class Meter(Observer):
         """The training's observer: sends viewers in and out, and notes what a frame cost meanwhile."""

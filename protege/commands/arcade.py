@@ -87,6 +87,7 @@ def run_serve(command: Serve) -> int:
 
 def _train_on_clients(command: Serve, bridge: Any) -> int:
     from protege.tempest.config import PRESETS, TempestConfig
+    from protege.tempest.train import train
 
     began, name, settings = time.monotonic(), command.run, PRESETS[command.preset]
     if command.resume:
@@ -98,7 +99,7 @@ def _train_on_clients(command: Serve, bridge: Any) -> int:
     with ExitStack() as ending:
         run = trained(
             settings, began, ending, name=name, resume=command.resume, runs=command.runs, bridge=bridge,
-            dashboard=not command.no_dashboard,
+            dashboard=not command.no_dashboard, train=train,
         )  # fmt: skip
     print(
         f"Go on:              protege serve --resume --run {run.name}\n"

@@ -13,23 +13,22 @@ from typing import Annotated, Any, Literal
 import tyro
 from tyro.conf import FlagCreatePairsOff, Positional
 
-from protege.commands.playing import (
-    Tempest,
-    print_results,
-)
+from protege.commands.playing import print_results
 from protege.commands.tables import print_table
 
 
 @dataclass(frozen=True)
 class Train:
-    """Train a pupil; "protege train tempest --help" lists everything that can be set."""
+    """Train a pupil; "protege train tempest --help" and "... echelon --help" list everything that can be set."""
 
-    game: Positional[Tempest]  # the game to learn
+    game: Positional[Literal["tempest", "echelon"]]  # the game to learn
 
 
 def run_train(arguments: Sequence[str]) -> int:
     """`protege train GAME ...`: read apart from the other commands, because its settings belong to the learner."""
     began = time.monotonic()
+    if arguments[:1] == ["echelon"]:
+        return _run_train_echelon(arguments, began)
     if arguments[:1] != ["tempest"]:
         tyro.cli(Train, prog="protege train", args=arguments)  # says what is wrong, or helps
         raise AssertionError("tyro.cli exits when the game is not known")
@@ -69,7 +68,7 @@ def run_train(arguments: Sequence[str]) -> int:
 
 def _train_tempest(command: Any, began: float, ending: ExitStack) -> int:
     from protege.tempest.players import find_player, measure
-    from protege.tempest.train import estimate
+    from protege.tempest.train import estimate, train
     from protege.trackers import check_wandb
 
     if command.dry_run:
@@ -80,7 +79,7 @@ def _train_tempest(command: Any, began: float, ending: ExitStack) -> int:
         check_wandb()
     run = trained(
         command.config, began, ending, name=command.run, resume=command.resume, runs=command.runs,
-        wandb=command.wandb, dashboard=not command.no_dashboard,
+        wandb=command.wandb, dashboard=not command.no_dashboard, train=train,
     )  # fmt: skip
     results = []
     if command.compare and run.status() != "stopped":  # who stops a training does not want to wait
@@ -108,14 +107,76 @@ def _train_tempest(command: Any, began: float, ending: ExitStack) -> int:
     return 0
 
 
+def _run_train_echelon(arguments: Sequence[str], began: float) -> int:
+    from protege.echelon.config import PRESETS, EchelonConfig
+
+    @dataclass(frozen=True)
+    class TrainEchelon:
+        """Train mech pilots from scratch, or go on with some, and measure them against scripted ones."""
+
+        config: Annotated[EchelonConfig, tyro.conf.arg(name="")]
+        run: str | None = None  # the run's name; without it, one made from the date
+        resume: bool = False  # go on with the run of that name, or with the latest; what is typed here wins
+        preset: Literal["smoke", "laptop", "full"] = "laptop"  # settings to start from: half a minute, an hour, days
+        no_dashboard: bool = False  # do not serve the page
+        wandb: bool = False  # also log to Weights & Biases; offline unless WANDB_MODE says otherwise
+        dry_run: bool = False  # estimate memory, disk and time, then stop
+        runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+        json: bool = False  # also print one flat JSON object on the last line
+
+    chosen = _given(arguments, "--preset") or "laptop"
+    default = TrainEchelon(PRESETS.get(chosen, EchelonConfig()))
+    if "--resume" in arguments:
+        name = _given(arguments, "--run") or latest_run("echelon", _given(arguments, "--runs"))
+        default = replace(default, run=name, config=stored_config(name, _given(arguments, "--runs"), EchelonConfig))
+    if _given(arguments, "--agent-steps") is not None:
+        default = replace(default, config=replace(default.config, minutes=0.0))
+    elif _given(arguments, "--minutes") is not None:
+        default = replace(default, config=replace(default.config, agent_steps=0))
+    command = tyro.cli(
+        TrainEchelon, prog="protege train echelon", args=arguments[1:], default=default, config=(FlagCreatePairsOff,)
+    )
+    with ExitStack() as ending:
+        return _train_echelon(command, began, ending)
+
+
+def _train_echelon(command: Any, began: float, ending: ExitStack) -> int:
+    from protege.echelon.train import estimate, train
+    from protege.trackers import check_wandb
+
+    if command.dry_run:
+        figures = estimate(command.config)
+        print_table("Nothing was trained. A real start would need about:", (), [[k, v] for k, v in figures.items()])
+        return 0
+    if command.wandb:
+        check_wandb()
+    run = trained(
+        command.config, began, ending, name=command.run, resume=command.resume, runs=command.runs,
+        wandb=command.wandb, dashboard=not command.no_dashboard, train=train,
+    )  # fmt: skip
+    print(
+        f"Go on for longer:   protege train echelon --resume --run {run.name} --minutes "
+        f"{2 * command.config.minutes or 120:g}\n"
+        f"Watch it fight:     protege match echelon --blue {run.name} --red hard --out fight.rec\n"
+        f"Its charts:         protege dashboard --run {run.name}\n"
+        f"Measure it:         protege eval echelon --blue {run.name} --red expert"
+    )
+    if command.json:
+        summary = asdict(run.summary()) | {"seconds": time.monotonic() - began, "cpu_seconds": time.process_time()}
+        print(json.dumps(summary))
+    return 0
+
+
 def trained(
     config: Any, began: float, ending: ExitStack, *, name: str | None, resume: bool, runs: Path | None,
-    dashboard: bool, wandb: bool = False, bridge: Any = None,
+    dashboard: bool, train: Callable[..., Any], wandb: bool = False, **options: Any,
 ) -> Any:  # fmt: skip
-    """A training with its console, its page and its mirrors; returns the run when it has ended."""
+    """A training with its console, its page and its mirrors; returns the run when it has ended.
+
+    `train` is a game's own, `options` what it takes besides.
+    """
     from protege.console import TrainingConsole
     from protege.runs import Training
-    from protege.tempest.train import train
     from protege.trackers import attach_mirrors
 
     with TrainingConsole() as console:
@@ -129,9 +190,7 @@ def trained(
                 tell = partial(console.console.print, soft_wrap=True, markup=False)
                 ending.callback(page_beside(tell, run.path.parent).close)
 
-        return train(
-            config, console, name=name, resume=resume, folder=runs, began=began, prepare=prepare, bridge=bridge
-        )
+        return train(config, console, name=name, resume=resume, folder=runs, began=began, prepare=prepare, **options)
 
 
 def page_beside(tell: Callable[[str], None], runs: Path) -> Any:

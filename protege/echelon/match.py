@@ -1,29 +1,38 @@
 """Two sides play: players by name, one recorded battle, and measuring one player against another.
 
 A player is anything with `act(battles, mechs, actions)`, which writes what some mechs do next into their rows of the
-actions. Built in are the scripted levels and random play; `package.module:Class` names a user's own.
+actions. Built in are the scripted levels, random play and none; a run, a checkpoint or `champion` is a learned one, and
+`package.module:Class` a user's own. One that also has `channels` and `thoughts()` has them recorded, with what every
+decision was worth: a viewer then shows, say, what a learned player expects and what it gets.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from protege import ProtegeError
 from protege.echelon.account import TEAM_NAMES, account
 from protege.echelon.battle import BY_ELIMINATION, BY_SCORE, BY_TIME, KILL, RUNNING
+from protege.echelon.grounds import MapMaker
 from protege.echelon.mechs import BLUE, BUILD, NOBODY, RED, Rules, find_roster
+from protege.echelon.observe import measure_walks
 from protege.echelon.recording import Recorder, Recording, write_recording
+from protege.echelon.rewards import BOOK, PARTS, RewardConfig, open_books, pay
 from protege.echelon.sim import STANDARD_LENGTH, Actions, Battles, Flags
 from protege.echelon.teacher import LEVELS, Chance, Teacher
 from protege.echelon.world import STANDARD, generate, recipe, swap_sides
 from protege.evaluate import EVALUATION, import_player, seed_of, wilson
 from protege.metrics import near
+from protege.runs import RunError, list_runs, open_run
 
 BATCH: Final = 64  # battles played side by side
+CHAMPIONS: Final = {"champion": "echelon.safetensors"}
 ENDING_NAMES: Final = {RUNNING: "unfinished", BY_ELIMINATION: "elimination", BY_SCORE: "score", BY_TIME: "time"}
 
 
@@ -34,6 +43,15 @@ class Player(Protocol):
         """Write what these mechs, (battles, mechs), do next into their rows of `actions`, and into no others."""
 
 
+class Thinker(Player, Protocol):
+    """A player that tells something about its decisions."""
+
+    channels: Mapping[str, Sequence[str]]  # what each is called, and each of its numbers
+
+    def thoughts(self) -> Mapping[str, npt.NDArray[np.float32]]:
+        """Each channel's numbers (battles, mechs, numbers) about the last decision."""
+
+
 class UnknownPlayer(ProtegeError):
     """A player that cannot be found or made."""
 
@@ -42,20 +60,54 @@ class BadMatch(ProtegeError):
     """A match that cannot be played as asked."""
 
 
-def find_player(name: str) -> Player:
-    """The player of this name."""
+class Idle:
+    """Does nothing."""
+
+    def act(self, battles: Battles, mechs: Flags, actions: Actions) -> None:
+        """Blank these mechs' rows of `actions`."""
+        actions.target[mechs] = NOBODY
+        for rows in (actions.move, actions.buttons, actions.ewar, actions.message, actions.order):
+            rows[mechs] = 0
+
+
+def find_player(name: str, runs: Path | None = None) -> Player:
+    """The player of this name; runs are looked for in the folder `runs`, or the usual one."""
     if name in LEVELS:
         return Teacher(name)
-    if name == "random":
-        return Chance()
-    if ":" in name:
+    if name in SIMPLE:
+        return SIMPLE[name]()
+    if ":" in name and not Path(name).exists():
         player: Player = import_player(name, "act(battles, mechs, actions); see docs/echelon.md")
         return player
-    known = [*LEVELS, "random"]
+    path = checkpoint_of(name, runs)
+    if path is not None:
+        from protege.echelon.pupil import load_pupil  # torch takes a second to import, and scripts need none
+
+        return load_pupil(path)
+    known = [*LEVELS, *SIMPLE, *CHAMPIONS]
     raise UnknownPlayer(
-        f"no Echelon player is called {name!r}: use {', '.join(known)}, or package.module:Class for your own"
-        f"{near(name, known)}"
+        f"no Echelon player is called {name!r}: use {', '.join(known)}, the name of a run, the path of a checkpoint, "
+        f"or package.module:Class for your own{near(name, [*known, *(run.name for run in list_runs(runs))])}"
     )
+
+
+def checkpoint_of(name: str, runs: Path | None = None) -> Path | None:
+    """The file with the weights of a champion, a run (its best, else its last) or a path; None if there is none."""
+    if name in CHAMPIONS:
+        return Path(str(resources.files("protege") / "champions" / CHAMPIONS[name]))
+    if name.endswith(".safetensors") or Path(name).is_file():
+        return Path(name)
+    try:
+        run = open_run(name, runs)
+    except RunError:
+        return None
+    for path in (run.best, run.last):
+        if path.is_file():
+            return path
+    raise UnknownPlayer(f"run {name} has no checkpoint yet: wait for the first one, two minutes after its start")
+
+
+SIMPLE: Final[dict[str, Callable[[], Player]]] = {"random": Chance, "idle": Idle}
 
 
 # --- playing ---------------------------------------------------------------------------------------------------------
@@ -69,6 +121,7 @@ class Setting:
     size: tuple[int, int] = STANDARD  # columns, x and y
     length: int = STANDARD_LENGTH  # decisions
     rules: Rules = field(default=BUILD, repr=False)
+    maps: MapMaker = field(default=generate, repr=False)
 
 
 @dataclass(frozen=True)
@@ -100,8 +153,9 @@ def play(
     """Play these matches, many at a time. With `recorded`, it is given each match's number and its recording."""
     if not matches:
         return []
-    batch = _Batch(matches, setting, threads, names, recording=recorded is not None)
-    battles = batch.battles
+    channels = _channels(blue, red)
+    batch = _Batch(matches, setting, threads, names, channels if recorded else None)
+    battles, rewards = batch.battles, _Rewards(batch.battles) if recorded and channels else None
     actions, teams = battles.no_actions(), np.broadcast_to(battles.members.team, (battles.count, battles.mech_count))
     sides = np.ascontiguousarray(teams == BLUE), np.ascontiguousarray(teams == RED)
     results: dict[int, Result] = {}
@@ -109,8 +163,9 @@ def play(
         for player, side in zip((blue, red), sides):
             player.act(battles, side, actions)
         battles.step(actions)
-        for recorder in batch.recorders.values():
-            recorder.note()
+        told = _told((blue, red), sides, channels, rewards) if recorded else {}
+        for place, recorder in batch.recorders.items():
+            recorder.note(**{name: numbers[place] for name, numbers in told.items()})
         for b in np.flatnonzero(battles.over):
             number = batch.playing[b]
             if number is not None:
@@ -118,7 +173,52 @@ def play(
                 if recorded is not None:
                     recorded(number, batch.recorders.pop(int(b)).to_bytes())
             batch.begin_next(int(b))
+            if rewards is not None:
+                rewards.begin(int(b))
     return [results[number] for number in range(len(matches))]
+
+
+def _channels(*players: Player) -> dict[str, Sequence[str]]:
+    """What the players tell of themselves, and if one of them tells anything, the rewards."""
+    found = {name: numbers for player in players for name, numbers in getattr(player, "channels", {}).items()}
+    return found and {**found, "reward": PARTS}
+
+
+class _Rewards:
+    """What every decision was worth, by the weights that a training ends with."""
+
+    def __init__(self, battles: Battles):
+        shape = battles.count, battles.mech_count
+        self._battles, self._weights = battles, RewardConfig().weights()
+        self._walks, self._books, self._sums = np.zeros(shape), np.zeros(shape, BOOK), np.zeros(shape, np.float32)
+        self._parts = np.zeros((*shape, len(PARTS)), np.float32)
+        for b in range(battles.count):
+            self.begin(b)
+
+    def begin(self, b: int) -> None:
+        """Battle b is a new one."""
+        measure_walks(self._battles.records, self._battles.world, self._walks, b, b + 1)
+        open_books(self._battles.records, self._walks, self._weights, self._books, b)
+
+    def pay(self) -> npt.NDArray[np.float32]:
+        """The parts of the last decision's rewards (battles, mechs, PARTS)."""
+        records, count = self._battles.records, self._battles.count
+        measure_walks(records, self._battles.world, self._walks, 0, count)
+        pay(records, self._walks, self._weights, self._books, self._sums, self._parts, 0, count)
+        return self._parts
+
+
+def _told(
+    players: Sequence[Player], sides: Sequence[Flags], channels: Mapping[str, Sequence[str]], rewards: _Rewards | None
+) -> dict[str, npt.NDArray[np.float32]]:
+    """What both players tell, each of its own mechs, and what these get; nan where nobody tells anything."""
+    found = {name: np.full((*sides[0].shape, len(numbers)), np.nan, np.float32) for name, numbers in channels.items()}
+    parts = rewards.pay() if rewards is not None else None
+    for player, side in zip(players, sides):
+        if hasattr(player, "channels") and parts is not None:
+            for name, numbers in {**cast(Thinker, player).thoughts(), "reward": parts}.items():
+                found[name][side] = numbers[side]
+    return found
 
 
 class _Batch:
@@ -128,15 +228,17 @@ class _Batch:
     """
 
     def __init__(
-        self, matches: Sequence[Match], setting: Setting, threads: int, names: tuple[str, str], recording: bool
-    ):
+        self, matches: Sequence[Match], setting: Setting, threads: int, names: tuple[str, str],
+        channels: Mapping[str, Sequence[str]] | None,
+    ):  # fmt: skip
+        """With channels, even with none, the battles are recorded."""
         roster = find_roster(setting.roster)
         if any(match.swapped for match in matches) and roster.blue != roster.red:
             raise BadMatch(f"the sides of roster {roster.name} differ, so they cannot change places")
-        self._matches, self._setting, self._names, self._recording = matches, setting, names, recording
+        self._matches, self._setting, self._names, self._channels = matches, setting, names, channels
         self._next = min(BATCH, len(matches))
         first = matches[: self._next]
-        world = generate([match.seed for match in first], setting.size, setting.roster)
+        world = setting.maps([match.seed for match in first], setting.size, setting.roster)
         swap_sides(world, np.flatnonzero([match.swapped for match in first]))
         self.battles = Battles(world, roster, setting.rules, setting.length, threads)
         self.playing: list[int | None] = list(range(self._next))
@@ -152,7 +254,7 @@ class _Batch:
             self._last[b] = self._next
             self._next += 1
         match, world = self._matches[self._last[b]], self.battles.world
-        generate([match.seed], self._setting.size, self._setting.roster, world, [b])
+        self._setting.maps([match.seed], self._setting.size, self._setting.roster, world, [b])
         if match.swapped:
             swap_sides(world, np.array([b]))
         self.battles.reset([b])
@@ -160,7 +262,7 @@ class _Batch:
             self._watch(b)
 
     def _watch(self, b: int) -> None:
-        if self._recording:
+        if self._channels is not None:
             match = self._matches[self._last[b]]
             about = {
                 "players": self._names,
@@ -168,7 +270,7 @@ class _Batch:
                 "swapped": match.swapped,
                 "recipe": recipe(self.battles.world, b, self._setting.roster),
             }
-            self.recorders[b] = Recorder(self.battles, b, about)
+            self.recorders[b] = Recorder(self.battles, b, about, self._channels)
 
 
 def _result(battles: Battles, b: int) -> Result:

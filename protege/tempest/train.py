@@ -7,16 +7,13 @@ continues after a resume as if it had never stopped. Numbers go into the run fol
 
 import math
 import os
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
-from types import FrameType
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -36,39 +33,12 @@ from protege.tempest.players import measure
 from protege.tempest.practice import FastPractice, Piece, Practice
 from protege.tempest.rainbow import RainbowPractice
 from protege.tempest.recording import NO_MOVE, SUFFIX, save_recording
+from protege.training import Observer, interrupts
 
 SEED_OF_EXAMS: Final = 2_000_000  # so that exams and what people evaluate with are different games
 LOG_SECONDS: Final = 2.0
 MEMORY_OF_LIBRARIES: Final = 500e6  # bytes that Python, torch and compiled code take
 MOST_FOR_LAST_EXAM: Final = 0.05  # share of the budget kept back for the exam at the end
-
-
-class Observer(Protocol):
-    """Who is told how a training goes: the terminal, or a benchmark. A subclass says nothing where it is silent."""
-
-    def started(self, report: dict[str, str], done: float) -> None:
-        """Everything is set up; `report` says what runs."""
-        return None
-
-    def progressed(self, frames: int, done: float, figures: dict[str, float]) -> None:
-        """New figures, every two seconds."""
-        return None
-
-    def examined(self, exam: dict[str, Any], teacher: float, best: bool) -> None:
-        """The pupil was measured, and is or is not the best so far."""
-        return None
-
-    def switched(self, switches: dict[str, dict[str, Any]]) -> None:
-        """How the controls stand, at the start and after every change."""
-        return None
-
-    def noted(self, text: str) -> None:
-        """Something else that a person should read."""
-        return None
-
-    def reported(self, report: Report) -> None:
-        """The answer to a command that asked for a table."""
-        return None
 
 
 def train(
@@ -90,7 +60,7 @@ def train(
         opened = create_run(
             "tempest", config.learner, config, METRICS[config.learner], score="exam_score", name=name, folder=folder
         )
-    with opened as run, _interrupts(observer) as interrupted:
+    with opened as run, interrupts(observer) as interrupted:
         if prepare is not None:
             prepare(run)
         loop = _Loop(config, run, observer, time.monotonic() if began is None else began, bridge)
@@ -479,25 +449,3 @@ class _Ahead:
         self.thread.join()
         left = [self.ready.get() for _ in range(self.ready.qsize())]
         return [piece for piece in left if isinstance(piece, Piece)]
-
-
-@contextmanager
-def _interrupts(observer: Observer) -> Iterator[threading.Event]:
-    """An event that Ctrl-C or a request to terminate sets; a second Ctrl-C ends the program where it stands."""
-    asked = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield asked
-        return
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        if asked.is_set():
-            raise KeyboardInterrupt
-        asked.set()
-        observer.noted("saving and stopping; Ctrl-C again stops at once")
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -1,0 +1,336 @@
+"""The battles that a pupil practises in: crews of battles in step, their opponents, and what is remembered of both.
+
+Each place of a crew plays battle after battle. In some both sides learn; in the others a scripted player or another
+pupil, drawn for each battle, leads the side that the pupil does not have. A crew depends on its seed and on the weights
+alone, not on the other crews or on threads. `Practice` is all crews of a stage with one rollout that they fill.
+"""
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from protege.checkpoints import restore_generator, restore_torch_generator
+from protege.echelon.battle import MESSAGE
+from protege.echelon.config import SELF, BadTraining, EchelonConfig, Stage
+from protege.echelon.env import Arena
+from protege.echelon.features import CELLS, CHANNELS, ENEMY, FRIEND, MECH_STATE, OWN, STATE, Layout, width
+from protege.echelon.grounds import MapMaker, OpenField, OverAndOver
+from protege.echelon.match import Player, find_player
+from protege.echelon.mechs import BLUE, NOBODY, RED, find_roster
+from protege.echelon.network import MOVES, PilotNetwork
+from protege.echelon.pupil import Pupil, advice_of, look, write_actions
+from protege.echelon.rewards import PARTS
+from protege.echelon.sim import BUTTONS
+from protege.echelon.teacher import Teacher
+from protege.echelon.voxels import World
+from protege.echelon.world import generate
+from protege.evaluate import TRAINING, seed_of
+from protege.learn.rollout import Field, Fields, Rollout, Shape, Tensors, without_gone
+
+CREWS: Final = 2  # always, so that the number of threads changes nothing
+FIELD_MAPS: Final = 64  # fields that are not generated are taken from so many
+MAPS: Final = 2**24  # a number no crew has: the maps that are played over and over have their seeds there
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass
+class Episode:
+    """A battle of one learning team, for the statistics."""
+
+    opponent: str
+    result: float  # 1 won, 0.5 drawn, 0 lost
+    decisions: int
+    earned: float  # reward of a member, on average
+
+
+def maps_of(stage: Stage, seed: int) -> World | None:
+    """The maps of a stage that are played over and over; None if every battle has a new one."""
+    if stage.ground == "generated" and not stage.maps:
+        return None
+    maker: MapMaker = generate if stage.ground == "generated" else OpenField(wall=stage.ground == "wall")
+    seeds = [seed_of(TRAINING, seed, MAPS + n) for n in range(stage.maps or FIELD_MAPS)]
+    return maker(seeds, (stage.size, stage.size), stage.roster)
+
+
+def maker_of(maps: World | None) -> MapMaker:
+    """What makes the maps of exams: those that are played over and over, or new ones."""
+    return generate if maps is None else OverAndOver(maps)
+
+
+def room_for(layout: Layout, talk: bool) -> tuple[Fields, Fields, Fields]:
+    """What is stored of a step: seen by a mech, shared by its team, done."""
+    seen = {
+        "own": Field((width(OWN),)),
+        "friends": Field((layout.friends, width(FRIEND))),
+        "friend_mask": Field((layout.friends,), torch.bool),
+        "enemies": Field((layout.enemies, width(ENEMY))),
+        "enemy_mask": Field((layout.enemies,), torch.bool),
+        "map": Field((len(CHANNELS), CELLS, CELLS), torch.int8),
+        "legal": Field((layout.legal,), torch.bool),
+    }
+    if talk:
+        seen["messages"] = Field((layout.pack, MESSAGE))
+    shared = {"state": Field((width(STATE),)), "mechs": Field((layout.mechs, width(MECH_STATE)))}
+    taken = {
+        "move": Field((MOVES + (MESSAGE if talk else 0),)),
+        "buttons": Field((BUTTONS,), torch.bool),
+        "ewar": Field((), torch.int64),
+        "target": Field((), torch.int64),
+    }
+    return seen, shared, taken
+
+
+class Crew:
+    """Some battles in step."""
+
+    def __init__(self, stage: Stage, config: EchelonConfig, battles: int, number: int, maps: World | None):
+        """`number` tells the crews of a training apart."""
+        self.stage, self.talk = stage, config.network.talk
+        seed = seed_of(TRAINING, config.seed, number)
+        rewards = replace(config.rewards, **dict(stage.rewards))
+        self.arena = Arena(
+            battles, stage.roster, size=(stage.size, stage.size), length=stage.length, rewards=rewards,
+            seed=seed, maps=None if maps is None else 1,
+        )  # fmt: skip
+        if maps is not None:
+            self.arena.maps = maps
+            self.arena.reset()
+        self.random = np.random.default_rng(seed)
+        self.noise = torch.Generator().manual_seed(seed % 2**63)
+        roster = find_roster(stage.roster)
+        self.mirrored = roster.blue == roster.red
+        self.members = [np.flatnonzero(self.arena.battles.members.team == team) for team in (BLUE, RED)]
+        self.size = len(self.members[BLUE])
+        self.names = [name for name, _ in stage.opponents if name != SELF]
+        shares = np.array([share for name, share in stage.opponents if name != SELF])
+        self.shares = shares / shares.sum() if len(shares) else shares
+        total = sum(share for _, share in stage.opponents)
+        alone = round(battles * sum(share for name, share in stage.opponents if name == SELF) / total)
+        if alone and not self.mirrored:
+            raise BadTraining(f"the sides of roster {stage.roster} differ, so the pupil cannot lead both")
+        self.players: list[Player] = [find_player(name) for name in self.names]
+        self.advisor = Teacher(config.advisor) if config.imitation > 0 else None
+        # Groups: both teams of the places where both learn, then one of each other place.
+        self.battle = np.concatenate([np.repeat(np.arange(alone), 2), np.arange(alone, battles)])
+        self.team = np.concatenate([np.tile([BLUE, RED], alone), np.zeros(battles - alone, np.int64)])
+        self.group = np.arange(battles) + alone  # of a place with one learning team
+        self.alone = alone
+        self.opponent = np.full(battles, NOBODY)
+        self._find_rows()
+        self._assign(range(alone, battles))
+        self.state = torch.zeros(self.groups, self.size, config.network.width)
+        self.fresh = np.ones(self.groups, np.bool_)
+        self.earned = np.zeros(self.groups)
+        self.actions = self.arena.battles.no_actions()
+        self.advised = self.arena.battles.no_actions()
+        self.episodes: list[Episode] = []
+        self.parts = np.zeros(len(PARTS))  # absolute rewards of the last rollout, by part
+        self.simulating_s = self.acting_s = 0.0  # processor time
+
+    @property
+    def groups(self) -> int:
+        """Learning teams."""
+        return len(self.battle)
+
+    @property
+    def roles(self) -> Ints:
+        """(groups, members): classes."""
+        kinds = self.arena.battles.members.kind
+        return np.tile(kinds[self.members[BLUE]], (self.groups, 1))
+
+    def _assign(self, places: Any) -> None:
+        """Draw side and opponent of the battles that begin in these places."""
+        for b in places:
+            if b >= self.alone:
+                side = int(self.random.integers(2)) if self.mirrored else BLUE
+                self.team[self.group[b]] = side
+                self.opponent[b] = self.random.choice(len(self.names), p=self.shares)
+        self._find_rows()
+
+    def _find_rows(self) -> None:
+        """Which rows of the arena's arrays are whose."""
+        mechs = np.stack([self.members[team] for team in self.team])  # (groups, members)
+        self.rows = np.repeat(self.battle, self.size), mechs.ravel()
+        learns = np.zeros((len(self.arena), self.arena.layout.mechs), np.bool_)
+        learns[self.rows] = True
+        self.learns = learns
+        self.masks = [~learns & (self.opponent == n)[:, None] for n in range(len(self.names))]
+
+    # --- playing ---
+
+    def play(self, network: PilotNetwork, rollout: Rollout) -> None:
+        """Fill a rollout."""
+        self.episodes, self.parts = [], np.zeros(len(PARTS))
+        self.simulating_s, began = 0.0, time.thread_time()
+        for t in range(rollout.shape.horizon):
+            self._step(network, rollout, *divmod(t, rollout.shape.chunk))
+        for name, array in self._shared(self.arena.observation).items():
+            rollout.after[name].copy_(array)
+        rollout.remains.copy_(self._of_members(self.arena.observation.alive))
+        self.acting_s = time.thread_time() - began - self.simulating_s
+
+    def _step(self, network: PilotNetwork, rollout: Rollout, chunk: int, step: int) -> None:
+        """One decision of everybody."""
+        arena, at = self.arena, (chunk, slice(None), slice(None), step)
+        seen = look(arena.observation, self.rows, self.talk)
+        starts = torch.from_numpy(self.fresh)
+        if step == 0:
+            rollout.states[chunk].copy_(self.state)
+        for name, array in self._shared(arena.observation).items():
+            rollout.shared[name][chunk, :, step] = array
+        rollout.starts[chunk, :, step] = starts
+        rollout.acted[at] = self._of_members(arena.observation.alive)
+        taken, log_prob, state = network.act(
+            seen, self.state.flatten(0, 1), starts.repeat_interleave(self.size), self.noise
+        )
+        shape = self.groups, self.size
+        self.state = state.reshape(*shape, -1)
+        rollout.numbers["log_prob"][at] = log_prob.reshape(shape)
+        write_actions(taken, arena.observation, self.rows, self.actions)
+        stored = [(rollout.seen, seen), (rollout.taken, taken)]
+        if self.advisor is not None:
+            self.advisor.act(arena.battles, self.learns, self.advised)
+            stored.append((rollout.advice, advice_of(self.advised, arena.observation, self.rows, self.talk)))
+        for room, values in stored:
+            for name, array in room.items():
+                array[at] = values[name].reshape(*shape, *values[name].shape[1:])
+        self._advance(network, rollout, chunk, step)
+
+    def _advance(self, network: PilotNetwork, rollout: Rollout, chunk: int, step: int) -> None:
+        """Let the opponents choose, the battles go on, and the next ones begin."""
+        began = time.thread_time()
+        for player, mask in zip(self.players, self.masks):
+            player.act(self.arena.battles, mask, self.actions)
+        frames = self.arena.step(self.actions)
+        self.simulating_s += time.thread_time() - began
+        at = (chunk, slice(None), slice(None), step)
+        rollout.numbers["reward"][at] = self._of_members(frames.reward)
+        acted = frames.acted[self.rows]
+        self.parts += np.abs(frames.parts[self.rows][acted]).sum(0)
+        self.earned += frames.reward[self.rows].reshape(self.groups, self.size).mean(1)
+        over, winner = frames.over[self.battle], frames.winner[self.battle]
+        # A winner at the end of time is as good as any: only what time leaves undecided goes on in the critic's eyes.
+        undecided = over & (winner == NOBODY) & frames.truncated[self.rows].reshape(self.groups, -1).any(1)
+        rollout.terminated[chunk, :, step] = torch.from_numpy(over & ~undecided)
+        rollout.truncated[chunk, :, step] = torch.from_numpy(undecided)
+        if undecided.any():
+            shared = {name: array[undecided] for name, array in self._shared(frames.final).items()}
+            left = self._of_members(frames.final.alive)[undecided][..., None]
+            with torch.no_grad():
+                values = network.scale.restored(network.value(shared, self.size))[..., None]
+            values = without_gone(values, left)[..., 0]
+            rollout.numbers["cut_values"][chunk, np.flatnonzero(undecided), :, step] = values
+        self.fresh = over
+        if over.any():
+            self._note(over, winner, frames.decisions[self.battle])
+            self._assign(np.flatnonzero(frames.over))
+
+    def _note(self, over: npt.NDArray[np.bool_], winner: Ints, decisions: Ints) -> None:
+        """Remember how battles ended; the pupil against itself wins as often as it loses, and is left out."""
+        for g in np.flatnonzero(over):
+            number = self.opponent[self.battle[g]]
+            if number != NOBODY:
+                result = 0.5 if winner[g] == NOBODY else float(winner[g] == self.team[g])
+                self.episodes.append(Episode(self.names[number], result, int(decisions[g]), float(self.earned[g])))
+        self.earned[over] = 0.0
+
+    def _of_members(self, array: npt.NDArray[Any]) -> torch.Tensor:
+        return torch.from_numpy(array[self.rows].reshape(self.groups, self.size))
+
+    def _shared(self, observation: Any) -> Tensors:
+        where = self.battle, self.team
+        return {name: torch.from_numpy(getattr(observation, name)[where]) for name in ("state", "mechs")}
+
+    # --- saving ---
+
+    def _minds(self) -> dict[str, npt.NDArray[Any]]:
+        """What players keep in mind between decisions."""
+        found = {}
+        listed = [*enumerate(self.players), *([(len(self.players), self.advisor)] if self.advisor else [])]
+        for number, player in listed:
+            if isinstance(player, Teacher):
+                found[f"mind {number}"] = player.minds(self.arena.battles).view(np.uint8)
+            elif isinstance(player, Pupil):
+                found |= {f"{name} {number}": array for name, array in player.memory(self.arena.battles).items()}
+        return found
+
+    def save(self) -> dict[str, Any]:
+        """Everything needed to go on from here, bit by bit."""
+        return {
+            "arena": self.arena.save(),
+            "minds": {name: array.copy() for name, array in self._minds().items()},
+            "team": self.team.copy(),
+            "opponent": self.opponent.copy(),
+            "state": self.state.clone(),
+            "fresh": self.fresh.copy(),
+            "earned": self.earned.copy(),
+            "random": self.random.bit_generator.state,
+            "noise": self.noise.get_state(),
+        }
+
+    def load(self, saved: Mapping[str, Any]) -> None:
+        """Go on from what `save` gave."""
+        self.arena.load(saved["arena"])
+        for name, array in self._minds().items():
+            array[...] = saved["minds"][name]
+        self.team[:], self.opponent[:] = saved["team"], saved["opponent"]
+        self._find_rows()
+        self.state = torch.as_tensor(saved["state"])
+        self.fresh, self.earned = np.array(saved["fresh"]), np.array(saved["earned"])
+        restore_generator(self.random, saved["random"])
+        restore_torch_generator(self.noise, saved["noise"])
+
+
+class Practice:
+    """All crews of a stage, and the rollout they fill."""
+
+    def __init__(self, stage: Stage, number: int, config: EchelonConfig, network: PilotNetwork, threads: int):
+        """`number` is the stage's in the curriculum."""
+        self.stage, self.network = stage, network
+        self.maps = maps_of(stage, config.seed)
+        team = int((find_roster(stage.roster).members().team == BLUE).sum())
+        selves = sum(share for name, share in stage.opponents if name == SELF)
+        learning = team * (1.0 + selves / sum(share for _, share in stage.opponents))
+        battles = max(CREWS, round(config.agents / learning))
+        sizes = [battles * (n + 1) // CREWS - battles * n // CREWS for n in range(CREWS)]
+        self.crews = [Crew(stage, config, size, number << 8 | n, self.maps) for n, size in enumerate(sizes)]
+        groups = [crew.groups for crew in self.crews]
+        seen, shared, taken = room_for(self.crews[0].arena.layout, config.network.talk)
+        shape = Shape(sum(groups), team, config.horizon, config.chunk)
+        self.rollout = Rollout(shape, seen, shared, taken, network.state_size, advised=config.imitation > 0)
+        edges = np.cumsum([0, *groups]).tolist()
+        self.rooms = [self.rollout.part(first, last) for first, last in zip(edges, edges[1:])]
+        for crew, room in zip(self.crews, self.rooms):
+            room.roles.copy_(torch.from_numpy(crew.roles))
+        self.pool = ThreadPoolExecutor(min(threads, CREWS), thread_name_prefix="crew")
+
+    @property
+    def battles(self) -> int:
+        """In step."""
+        return sum(len(crew.arena) for crew in self.crews)
+
+    def play(self, progress: float) -> int:
+        """Fill the rollout; agent-steps in it. `progress` is the share of the training that is done."""
+        for crew in self.crews:
+            crew.arena.schedule(progress)
+        work = [self.pool.submit(crew.play, self.network, room) for crew, room in zip(self.crews, self.rooms)]
+        for part in work:
+            part.result()
+        return int(self.rollout.acted.sum())
+
+    def note_inputs(self) -> None:
+        """Move the scales of the network's inputs along, with the first chunk of what was seen."""
+        rollout = self.rollout
+        seen = {name: array[0] for name, array in rollout.seen.items()}
+        self.network.note(seen, rollout.acted[0], {name: array[0] for name, array in rollout.shared.items()})
+
+    def close(self) -> None:
+        """Let go of the threads."""
+        self.pool.shutdown()

@@ -1,0 +1,111 @@
+"""Measures a pupil on battles that training never sees, against each opponent of a stage, from both sides."""
+
+import threading
+import time
+from math import ceil
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from protege.echelon.battle import BY_ELIMINATION
+from protege.echelon.collect import maker_of
+from protege.echelon.config import Stage
+from protege.echelon.match import Match, Result, Setting, find_player, play
+from protege.echelon.mechs import BLUE, NOBODY, find_roster
+from protege.echelon.pupil import Pupil
+from protege.echelon.recording import write_recording
+from protege.echelon.sim import Actions, Battles, Flags
+from protege.echelon.voxels import World
+from protege.evaluate import EVALUATION, seed_of, wilson
+
+KILL_WITHIN: Final = 80  # decisions
+ARRIVE_WITHIN: Final = 1.5  # times as long as the shortest way takes
+
+
+class Cancelled(Exception):
+    """Nobody wants to know any more."""
+
+
+class _Watched:
+    """A pupil, watched: when its first mech was in the zone for the first time, and how soon it could have been."""
+
+    def __init__(self, pupil: Pupil, cancelled: threading.Event):
+        self.pupil, self.cancelled = pupil, cancelled
+        self.arrived: dict[int, int] = {}  # decision, by the battle's seed
+        self.soonest: dict[int, float] = {}
+
+    def act(self, battles: Battles, mechs: Flags, actions: Actions) -> None:
+        if self.cancelled.is_set():
+            raise Cancelled
+        self.pupil.act(battles, mechs, actions)
+        chassis = battles.rules.chassis[battles.members.kind[0]]
+        pace = chassis.speed * battles.rules.dt * battles.rules.ticks_per_decision
+        for b in np.flatnonzero(battles.records["decision"] == 0):
+            self.soonest.setdefault(int(battles.world.seed[b]), self.pupil.walk(battles, int(b)) / pace)
+        for b in np.flatnonzero(battles.mechs["inside"][:, 0]):
+            self.arrived.setdefault(int(battles.world.seed[b]), int(battles.records["decision"][b]))
+
+    def in_time(self, seed: int) -> bool:
+        """Whether it arrived as soon as can be asked for."""
+        return seed in self.arrived and self.arrived[seed] <= ceil(ARRIVE_WITHIN * self.soonest[seed])
+
+
+def matches_of(stage: Stage, count: int, seed: int) -> list[Match]:
+    """Held-out battles; each map from both sides, where the sides are alike."""
+    roster = find_roster(stage.roster)
+    if roster.blue != roster.red:
+        return [Match(seed_of(EVALUATION, seed, index)) for index in range(count)]
+    seeds = [seed_of(EVALUATION, seed, index) for index in range(count // 2)]
+    return [Match(number, swapped) for number in seeds for swapped in (False, True)]
+
+
+def examine(
+    pupil: Pupil, stage: Stage, opponent: str, *, maps: World | None = None, matches: int = 64, seed: int = 0,
+    threads: int = 1, cancelled: threading.Event | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """How a pupil fares: `success` with its 95 % interval, and how the battles went.
+
+    `maps` are those the stage plays over and over; without them every battle has a map that training never sees.
+    """
+    began = time.perf_counter()
+    listed = matches_of(stage, matches, seed)
+    setting = Setting(stage.roster, (stage.size, stage.size), stage.length, maps=maker_of(maps))
+    watched = _Watched(pupil, cancelled or threading.Event())
+    results = play(watched, find_player(opponent), listed, setting, threads=threads)
+    points = [_points(stage, match, result, watched) for match, result in zip(listed, results)]
+    low, high = wilson(sum(points), len(points))
+    team = max(1, sum(find_roster(stage.roster).members().team == BLUE))
+    return {
+        "opponent": opponent,
+        "matches": len(results),
+        "seed": seed,
+        "success": float(np.mean(points)),
+        "success_low": low,
+        "success_high": high,
+        "draws": sum(result.winner == NOBODY for result in results),
+        "margin": float(np.mean([result.living[0] - result.living[1] for result in results])) / team,
+        "length_mean": float(np.mean([result.seconds for result in results])),
+        "seconds": time.perf_counter() - began,
+    }
+
+
+def record_battle(
+    pupil: Pupil, stage: Stage, opponent: str, path: Path, *, maps: World | None, name: str, seed: int
+) -> None:
+    """Record one held-out battle of a pupil."""
+    setting = Setting(stage.roster, (stage.size, stage.size), stage.length, maps=maker_of(maps))
+    play(
+        pupil, find_player(opponent), [Match(seed_of(EVALUATION, seed, 0))], setting, names=(name, opponent),
+        recorded=lambda _, made: write_recording(path, made),
+    )  # fmt: skip
+
+
+def _points(stage: Stage, match: Match, result: Result, watched: _Watched) -> float:
+    """What a battle counts."""
+    if stage.goal == "arrive":
+        return float(watched.in_time(match.seed))
+    if stage.goal == "kill":
+        won = result.winner == BLUE and result.ending == BY_ELIMINATION
+        return float(won and result.decisions <= KILL_WITHIN)
+    return 0.5 if result.winner == NOBODY else float(result.winner == BLUE)

@@ -1,0 +1,184 @@
+"""Proofs about learning Echelon: stages of growing difficulty from scratch, and what the champion is worth."""
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from protege.echelon.battle import KILL, MISSILE_LAUNCH
+from protege.echelon.collect import maker_of, maps_of
+from protege.echelon.config import EchelonConfig, find_stage
+from protege.echelon.exams import examine
+from protege.echelon.match import Match, Setting, checkpoint_of, find_player, measure, play
+from protege.echelon.mechs import BLUE, MISSILE
+from protege.echelon.pupil import load_pupil
+from protege.echelon.recording import Recording
+from protege.evaluate import EVALUATION, seed_of
+from protege.runs import open_run
+from tests.results_row import ROOT, machine, write_row
+
+pytestmark = pytest.mark.prove
+
+SEED = 7  # of the battles that are measured on: no exam uses it
+MATCHES = 200
+# Training seeds, minutes on two cores, flags besides, and the least that the lower end of the interval may be.
+STAGES: dict[str, tuple[tuple[int, ...], float, list[str], float]] = {
+    "O1": ((1, 2, 3), 3.0, [], 0.97),
+    "O2": ((1, 2, 3), 5.0, [], 0.97),
+    "O3": ((1, 2, 3), 20.0, [], 0.90),
+    "O4": ((1,), 20.0, [], 0.50),
+    "O5": ((1,), 30.0, [], 0.90),
+    "O6": ((1,), 45.0, [], 0.90),
+    "O7": ((1,), 60.0, [], 0.75),
+}
+
+
+def train_run(folder: Path, name: str, *flags: str) -> dict[str, float]:
+    """Train with the command a user would type; wall clock and processor time of the whole command."""
+    words = ["train", "echelon", "--run", name, "--runs", str(folder), "--no-dashboard", *flags]
+    began, used = time.perf_counter(), 0.0
+    process = psutil.Popen([sys.executable, "-m", "protege.cli", *words], env={**os.environ, "PYTHONPATH": str(ROOT)})
+    while process.poll() is None:
+        used = max(used, sum(process.cpu_times()[:2]))
+        time.sleep(1)
+    assert process.returncode == 0
+    return {"training_seconds": round(time.perf_counter() - began, 1), "training_cpu_seconds": round(used, 1)}
+
+
+def stage_proof(tmp_path: Path, name: str) -> list[dict[str, Any]]:
+    """Train a stage with each of its seeds, measure each pupil, and leave a row behind."""
+    seeds, minutes, flags, least = STAGES[name]
+    stage, before, runs = find_stage(name), machine(), []
+    for seed in seeds:
+        run = f"{name}-{seed}"
+        spent = train_run(tmp_path, run, "--stages", name, "--minutes", str(minutes), "--seed", str(seed), *flags)
+        path = checkpoint_of(run, tmp_path)
+        assert path is not None
+        found: dict[str, Any] = {"training_seed": seed, **spent}
+        for kind, sampled in (("likeliest", False), ("sampled", True)):
+            result = examine(
+                load_pupil(path, sampled=sampled), stage, stage.exam[0], maps=maps_of(stage, seed),
+                matches=MATCHES, seed=SEED, threads=2,
+            )  # fmt: skip
+            found |= {f"{kind}_{key}": result[key] for key in ("success", "success_low", "success_high", "length_mean")}
+        if name == "O4":
+            found["wins_with_indirect_missile_kills"] = indirect_share(path)
+        if name == "O7":
+            unseen = examine(load_pupil(path), stage, stage.exam[0], matches=100, seed=SEED, threads=2)
+            found["unseen"], found["gap"] = unseen["success"], found["sampled_success"] - unseen["success"]
+        runs.append(found)
+    row = {
+        "command": f"protege train echelon --stages {name} --minutes {minutes:g} {' '.join(flags)}".strip()
+        + f" --seed S (make prove echelon_{name})",
+        "seeds": f"training seeds {', '.join(map(str, seeds))}; {MATCHES} evaluation battles of seed {SEED}",
+        "budget": f"{minutes:g} minutes of wall clock, start-up, compilation and exams included",
+        "machine": before,
+        "figures": runs,
+    }
+    print(write_row(f"echelon-{name}", row).read_text())
+    for found in runs:
+        assert max(found["likeliest_success_low"], found["sampled_success_low"]) >= least, found
+    return runs
+
+
+def indirect_share(path: Path) -> float:
+    """Of wins on the walled field, the share with a kill by missile, launched at what somebody else had painted."""
+    stage, wins = find_stage("O4"), []
+
+    def look(_: int, made: bytes) -> None:
+        recording = Recording(made)
+        if recording.header["result"]["winner"] == BLUE:
+            events = recording.everything()[0]["events"]
+            blue = np.array([mech["team"] for mech in recording.header["mechs"]])[events["who"]] == BLUE
+            killed = blue & (events["kind"] == KILL) & (events["weapon"] == MISSILE)
+            by_paint = blue & (events["kind"] == MISSILE_LAUNCH) & (events["amount"] > 0)
+            wins.append(bool(killed.any() and by_paint.any()))
+
+    matches = [Match(seed_of(EVALUATION, SEED, index)) for index in range(100)]
+    setting = Setting(stage.roster, (stage.size, stage.size), stage.length, maps=maker_of(maps_of(stage, 1)))
+    play(load_pupil(path), find_player(stage.exam[0]), matches, setting, recorded=look)
+    return float(np.mean(wins)) if wins else 0.0
+
+
+def test_echelon_O1(tmp_path):
+    """One mech, no enemy: 99 % are in the zone within 1.5 times the time that the shortest way takes."""
+    stage_proof(tmp_path, "O1")
+
+
+def test_echelon_O2(tmp_path):
+    """A duel with an opponent that stands still: 99 % are won by a kill within 20 s."""
+    stage_proof(tmp_path, "O2")
+
+
+def test_echelon_O3(tmp_path):
+    """A duel with `medium`: above 90 %."""
+    stage_proof(tmp_path, "O3")
+
+
+def test_echelon_O4(tmp_path):
+    """A heavy and a scout with a wall between the teams: most wins come with missiles at targets the other painted."""
+    runs = stage_proof(tmp_path, "O4")
+    assert all(run["wins_with_indirect_missile_kills"] > 0.5 for run in runs)
+
+
+def test_echelon_O5(tmp_path):
+    """Five against five on one map: above 90 %."""
+    stage_proof(tmp_path, "O5")
+
+
+def test_echelon_O6(tmp_path):
+    """Ten against ten on one map, from both sides: above 90 %."""
+    stage_proof(tmp_path, "O6")
+
+
+def test_echelon_O7(tmp_path):
+    """Ten against ten on 100 maps: above 75 % on maps it has never seen, at most 10 points less than on its own."""
+    runs = stage_proof(tmp_path, "O7")
+    assert all(run["unseen"] > 0.75 and run["gap"] < 0.1 for run in runs)
+
+
+def test_echelon_champion():
+    """The champion on unseen maps, each from both sides: at least 90 % against `hard`, 75 % against `expert`."""
+    before, began, processor = machine(), time.perf_counter(), time.process_time()
+    found = {red: measure("champion", red, matches=MATCHES, seed=SEED, threads=2) for red in ("hard", "expert")}
+    row = {
+        "command": "protege eval echelon --blue champion --red hard|expert --seed 7 (make prove echelon_champion)",
+        "seeds": f"{MATCHES // 2} evaluation maps of seed {SEED}, each from both sides",
+        "machine": before,
+        "seconds": round(time.perf_counter() - began, 1),
+        "cpu_seconds": round(time.process_time() - processor, 1),
+        "figures": found,
+    }
+    print(write_row("echelon-champion", row).read_text())
+    assert found["hard"]["blue_win_rate"] >= 0.90
+    assert found["expert"]["blue_win_rate"] >= 0.75
+
+
+def test_echelon_training_health(tmp_path):
+    """A hundred updates and more of a 10v10 training: gradients, policy change and critic stay within bounds."""
+    before = machine()
+    spent = train_run(tmp_path, "health", "--minutes", "10", "--seed", "1")
+    with open_run("health", tmp_path) as run:
+        series = {
+            name: np.array([value for value in run.metrics.series(name, most_points=10**6).mean if value is not None])
+            for name in ("gradient_norm", "gradient_clipped", "kl", "clip_share", "explained_variance", "saturation",
+                         "return_spread", "advantage_spread", "value_spread", "return_most")
+        }  # fmt: skip
+        lost = run.metrics.not_finite()
+    half = {name: values[len(values) // 2 :] for name, values in series.items()}
+    found = {name: round(float(np.median(values)), 4) for name, values in half.items()}
+    found |= {f"{name}_first_half": round(float(np.median(v[: len(v) // 2])), 4) for name, v in series.items()}
+    config = EchelonConfig()
+    row = {
+        "command": "protege train echelon --minutes 10 --seed 1 (make prove echelon_training_health)",
+        "seeds": "training seed 1", "budget": "10 minutes", "machine": before, "figures": found | spent,
+    }  # fmt: skip
+    print(write_row("echelon-training-health", row).read_text())
+    assert lost == {}
+    assert 0.01 <= found["gradient_clipped"] <= 0.6 and found["kl"] <= config.ppo.kl_limit
+    assert found["explained_variance"] > 0.5 and found["saturation"] < 0.1

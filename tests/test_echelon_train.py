@@ -1,0 +1,205 @@
+"""Training mech pilots: a short run does everything, and what is stopped goes on as if it had not been."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from protege import cli
+from protege.checkpoints import CheckpointMismatch, load
+from protege.echelon.config import EchelonConfig, Stage
+from protege.echelon.exams import examine
+from protege.echelon.gauges import METRICS, Clock, Windows, shares_of
+from protege.echelon.match import find_player, measure
+from protege.echelon.network import NetworkConfig
+from protege.echelon.pupil import Pupil, load_network, load_pupil
+from protege.echelon.train import estimate, train
+from protege.learn.ppo import PPOConfig
+from protege.learn.rainbow import LearningFailed
+from protege.runs import open_run
+from protege.training import Observer
+from tests.test_train import assert_same
+
+TINY = EchelonConfig(
+    minutes=0.0,
+    agent_steps=16 * 8 * 6,  # six rollouts, while all are alive
+    stages=("O3",),
+    agents=16,
+    horizon=8,
+    chunk=4,
+    network=NetworkConfig(16, 8, 4),
+    ppo=PPOConfig(minibatches=2),
+    imitation=0.5,
+    exam_matches=2,
+    exam_every=16 * 8 * 3,
+    deterministic=True,
+)
+
+
+class Notes(Observer):
+    """An observer that remembers."""
+
+    def __init__(self):
+        self.reports, self.exams, self.notes, self.figures = [], [], [], []
+
+    def started(self, report, done):
+        self.reports.append(report)
+
+    def progressed(self, step, done, figures):
+        self.figures.append(figures)
+
+    def examined(self, exam, teacher, best):
+        self.exams.append(exam)
+
+    def noted(self, text):
+        self.notes.append(text)
+
+
+def test_a_short_training_leaves_a_run_that_plays(tmp_path):
+    notes = Notes()
+    run = train(TINY, notes, name="pilots", folder=tmp_path)
+    assert run.status() == "finished" and "1v1 on 40 x 40" in notes.reports[0]["stage"]
+    assert len(notes.exams) >= 2 and "against medium" in notes.exams[0]["summary"]
+    saved = load(run.best)
+    assert saved.state["exam"]["matches"] == 2 and saved.kind == "echelon-ppo"
+    assert list(run.recordings.glob("step-*.rec"))
+    found = measure("idle", "idle", matches=2, setting=_small())
+    assert found["matches"] == 2
+    result = examine(load_pupil(run.last), Stage("1v1", 40, 40, ()), "trivial", matches=2)
+    assert 0.0 <= result["success_low"] <= result["success"] <= result["success_high"] <= 1.0
+    player = find_player("pilots", tmp_path)
+    assert isinstance(player, Pupil) and player.network.config == TINY.network
+
+
+def _small():
+    from protege.echelon.match import Setting
+
+    return Setting("1v1", (40, 40), 8)
+
+
+class Crash(Notes):
+    """Ends the training at the first exam, as a power cut would."""
+
+    def examined(self, exam, teacher, best):
+        raise RuntimeError("power cut")
+
+
+def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path):
+    saving = replace(TINY, autosave_seconds=0.0)
+    whole = train(saving, Notes(), name="whole", folder=tmp_path)
+    with pytest.raises(RuntimeError, match="power cut"):
+        train(saving, Crash(), name="stopped", folder=tmp_path)
+    resumed = Notes()
+    run = train(saving, resumed, name="stopped", resume=True, folder=tmp_path)
+    assert "resumed at agent-step" in resumed.reports[0]["run"]
+    assert_same(load(whole.last), load(run.last))
+
+
+def test_threads_change_nothing(tmp_path):
+    one, two = (
+        train(replace(TINY, threads=threads), Notes(), name=f"{threads}", folder=tmp_path) for threads in (1, 2)
+    )
+    assert_same(load(one.last), load(two.last))
+
+
+def test_stages_follow_each_other_when_their_share_is_used_up(tmp_path, monkeypatch):
+    from protege.echelon import config as settings
+
+    duel = Stage("1v1", 40, 16, (("idle", 1.0),), ("idle",), share=0.4)
+    monkeypatch.setitem(settings.STAGES, "duel", duel)
+    monkeypatch.setitem(settings.STAGES, "pair", replace(duel, roster="2v2", size=48))
+    notes = Notes()
+    run = train(replace(TINY, stages=("duel", "pair"), imitation=0.0), notes, name="two", folder=tmp_path)
+    assert any("duel ends (its share of the budget is used up); pair begins" in note for note in notes.notes)
+    assert load(run.last).state["stage"] == 1
+    assert any(event.kind == "stage" for event in run.metrics.events())
+
+
+def test_weights_of_another_run_are_a_start(tmp_path):
+    first = train(TINY, Notes(), name="first", folder=tmp_path)
+    second = train(
+        replace(TINY, agent_steps=1, start_from="first", ppo=PPOConfig(learning_rate=1e-12, final_learning_rate=1e-12)),
+        Notes(), name="second", folder=tmp_path,
+    )  # fmt: skip
+    one, other = load_network(first.best), load_network(second.last)
+    assert torch.allclose(one.own.layer.weight, other.own.layer.weight, atol=1e-6)
+
+
+def test_a_network_of_other_observations_is_refused(tmp_path, monkeypatch):
+    run = train(replace(TINY, agent_steps=1), Notes(), name="old", folder=tmp_path)
+    monkeypatch.setattr("protege.echelon.pupil.schema", lambda layout: {"version": "another"})
+    with pytest.raises(CheckpointMismatch, match="observations of schema"):
+        load_pupil(run.last)
+
+
+def test_a_number_that_is_not_finite_ends_the_training_and_keeps_the_last_checkpoint(tmp_path, monkeypatch):
+    run = train(replace(TINY, agent_steps=1), Notes(), name="good", folder=tmp_path)
+    before = run.last.read_bytes()
+    from protege.learn.rollout import Rollout
+
+    found = Rollout.find_advantages
+
+    def spoiled(self, *arguments):
+        self.numbers["reward"][0, 0, 0, 0] = math.nan
+        found(self, *arguments)
+
+    monkeypatch.setattr(Rollout, "find_advantages", spoiled)
+    with pytest.raises(LearningFailed, match=r"rewards, .* not finite.*see .*diagnosis.json"):
+        train(TINY, Notes(), name="good", resume=True, folder=tmp_path)
+    assert run.last.read_bytes() == before and run.diagnosis.is_file()
+
+
+def test_every_figure_is_declared_once_and_shares_add_up(tmp_path, monkeypatch):
+    names = [metric.name for metric in METRICS]
+    assert len(names) == len(set(names))
+    monkeypatch.setattr("protege.echelon.train.LOG_SECONDS", 0.0)
+    run = train(TINY, Notes(), name="figures", folder=tmp_path)
+    latest = {name: float(point.value or 0.0) for name, point in run.metrics.latest().items()}
+    assert latest["time_playing"] + latest["time_learning"] + latest["time_else"] == pytest.approx(1.0)
+    assert latest["cpu_simulating"] + latest["cpu_acting"] + latest["cpu_learning"] == pytest.approx(1.0)
+    assert sum(value for name, value in latest.items() if name.startswith("share_")) == pytest.approx(1.0, abs=1e-6)
+    for name in ("kl", "entropy", "gradient_norm", "explained_variance", "imitation", "learning_rate", "saturation"):
+        assert math.isfinite(latest[name]), name
+    assert run.metrics.not_finite() == {}
+
+
+def test_windows_come_back_from_a_checkpoint():
+    from protege.echelon.collect import Episode
+
+    windows, other = Windows(), Windows()
+    windows.add([Episode("hard", 1.0, 100, 2.0), Episode("easy", 0.0, 60, -1.0)])
+    other.restore(windows.state())
+    assert other.figures() == windows.figures() == {
+        "win_rate": 0.5, "battle_length": 20.0, "battle_reward": 0.5, "win_hard": 1.0, "win_easy": 0.0,
+    }  # fmt: skip
+    assert shares_of(torch.tensor([1.0, 3.0] + [0.0] * 7).double().numpy())["share_presence"] == 0.75
+    assert Clock().figures(0, 0)["time_else"] == 1.0
+
+
+def test_an_estimate_needs_no_run():
+    found = estimate(replace(TINY, minutes=1.0, agent_steps=0, deterministic=False))
+    assert found["time"] == "1.0 minutes" and "MB" in found["memory"] and "a second" in found["agent-steps"]
+
+
+def test_the_command_trains_resumes_and_says_how_to_go_on(tmp_path, capsys):
+    words = ["train", "echelon", "--preset", "smoke", "--runs", str(tmp_path), "--run", "r", "--no-dashboard"]
+    words += ["--agents", "8", "--horizon", "16", "--exam-matches", "2", "--json"]
+    assert cli.main([*words, "--agent-steps", "200", "--deterministic"]) == 0
+    assert "protege eval echelon --blue r --red expert" in capsys.readouterr().out
+    assert cli.main([*words[:2], *words[4:], "--resume", "--agent-steps", "400"]) == 0
+    with open_run("r", tmp_path) as run:
+        assert [start.kind for start in run.info().starts] == ["fresh", "resumed"]
+
+
+def test_a_dry_run_trains_nothing(tmp_path, capsys):
+    words = ["train", "echelon", "--preset", "smoke", "--runs", str(tmp_path), "--dry-run", "--agents", "8"]
+    assert cli.main(words) == 0
+    assert "Nothing was trained" in capsys.readouterr().out and not list(tmp_path.iterdir())
+
+
+def test_every_figure_is_in_the_documentation():
+    text = (Path(__file__).parents[1] / "docs" / "learning.md").read_text()
+    missing = [metric.name for metric in METRICS if f"| `{metric.name}` |" not in text]
+    assert not missing, f"docs/learning.md lacks {missing}"
