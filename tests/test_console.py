@@ -264,7 +264,7 @@ def test_narrow_terminals_lose_the_least_important_columns_first():
     rows = Rows()
     rows.declare([name for column in COLUMNS for name in column.metrics])
     before: list[str] = []
-    for width in range(20, 260):
+    for width in range(20, 400):
         fitting = rows.fitting(width)
         assert sum(column.width + 1 for column in fitting) <= width
         titles = [column.title for column in fitting]

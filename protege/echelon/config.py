@@ -87,7 +87,11 @@ PRESETS: Final = {
         minutes=0.5, stages=("O2",), agents=32, horizon=32, network=NetworkConfig(32, 16, 8),
         ppo=PPOConfig(minibatches=2), exam_matches=4, exam_seconds=10.0, exam_every=5_000, autosave_seconds=5.0,
     ),
-    "laptop": EchelonConfig(imitation=1.0),
+    # First the scripted expert is imitated, in large steps; what is left of the budget goes beyond it.
+    "laptop": EchelonConfig(
+        imitation=1.0, imitation_share=0.4,
+        ppo=PPOConfig(learning_rate=1e-3, final_learning_rate=5e-5, entropy=0.01, final_entropy=0.002),
+    ),
     "full": EchelonConfig(
         minutes=0.0, stages=("duel", "pair", "pack", "squad"), exam_matches=200, exam_seconds=900.0,
         autosave_seconds=300.0,
