@@ -172,8 +172,8 @@ def file_for_ever(folder: Path) -> None:
     with _said(folder) as said:
         while True:
             number += 1
-            if number % 5 == 0:
-                add_member(league, number)
+            if number % 5 == 0 and f"member-{number}" not in {entry.name for entry in league.entries()}:
+                add_member(league, number)  # or it came in just before a kill
             pool = league.entries(SCRIPTED, MEMBER)
             first, second = pool[number % len(pool)], pool[(number + 1) % len(pool)]
             maps = league.reserve_maps(first.id, second.id, 2)
