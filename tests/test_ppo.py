@@ -283,18 +283,21 @@ def test_returns_that_are_all_alike_do_not_blow_the_scale_up():
 
 
 def test_memory_stays_flat_over_many_updates():
+    import gc
     import tracemalloc
 
     learner, task = learner_of(groups=4)
-    for _ in range(3):
-        task.play(learner.policy)
-        learner.learn(task.rollout)
-    tracemalloc.start()
+
+    def held_after(rounds):
+        for _ in range(rounds):
+            task.play(learner.policy)
+            learner.learn(task.rollout)
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
     pointers = task.rollout.numbers["advantages"].data_ptr()
-    first = tracemalloc.get_traced_memory()[0]
-    for _ in range(20):
-        task.play(learner.policy)
-        learner.learn(task.rollout)
-    grown = tracemalloc.get_traced_memory()[0] - first
+    tracemalloc.start()
+    before, after = held_after(10), held_after(20)
     tracemalloc.stop()
-    assert grown < 200_000 and task.rollout.numbers["advantages"].data_ptr() == pointers
+    assert after - before < 200_000, "ten kilobytes a round would be a leak"
+    assert task.rollout.numbers["advantages"].data_ptr() == pointers
