@@ -18,8 +18,9 @@ from protege.echelon.displays import Values
 from protege.echelon.features import ORDER_KINDS, layout_of, schema
 from protege.echelon.mechs import BUILD, NOBODY, Records, Rules, find_roster
 from protege.echelon.observe import Observation, Scratch, empty_observation, make_scratch, measure_walks, observe
+from protege.echelon.paths import Queue
 from protege.echelon.rewards import BOOK, PARTS, RewardConfig, open_books, pay
-from protege.echelon.sim import STANDARD_LENGTH, Actions, BadActions, BattleMismatch, Battles
+from protege.echelon.sim import STANDARD_LENGTH, Actions, BadActions, BattleMismatch, Battles, run
 from protege.echelon.voxels import World, empty_world
 from protege.echelon.world import STANDARD, generate
 from protege.evaluate import TRAINING, seed_of
@@ -94,15 +95,20 @@ def read_outcome(records: Records, outcome: Outcome, first: int, last: int) -> N
 
 
 @kernel
-def settle(
+def advance(
     records: Records, world: World, scratch: Scratch, weights: Records, books: Records, reward: Values, parts: Values,
-    seen: Observation, outcome: Outcome, first: int, last: int,
+    seen: Observation, outcome: Outcome, actions: Actions, queue: Queue, first: int, last: int,
 ) -> None:  # fmt: skip
-    """All that follows a decision in battles first..last-1: in one kernel, so that threads need not wait between."""
-    measure_walks(records, world, scratch.walk, first, last)
-    pay(records, scratch.walk, weights, books, reward, parts, first, last)
-    observe(records, world, scratch, seen, first, last)
-    read_outcome(records, outcome, first, last)
+    """A decision in battles first..last-1 and all that follows it.
+
+    In one kernel, so that threads need not wait between; battle by battle, so that each stays in the cache.
+    """
+    for b in range(first, last):
+        run(records, world, actions, queue, b, b + 1)
+        measure_walks(records, world, scratch.walk, b, b + 1)
+        pay(records, scratch.walk, weights, books, reward, parts, b, b + 1)
+        observe(records, world, scratch, seen, b, b + 1)
+        read_outcome(records, outcome, b, b + 1)
 
 
 @kernel
@@ -236,14 +242,14 @@ class Arena:
             decisions=np.zeros(battles, np.int64),
         )
         acted = self.observation.alive.copy()
-        self.battles.step(actions, partial(self._settle, outcome))
+        self.battles.step(actions, partial(self._advance, outcome))
         return Frames(self.observation, self.final, self.reward, self.parts, acted, *outcome)
 
-    def _settle(self, outcome: Outcome, first: int, last: int) -> None:
-        """Rewards and observations after a decision, and new battles where it was the last."""
-        settle(
+    def _advance(self, outcome: Outcome, actions: Actions, queue: Queue, first: int, last: int) -> None:
+        """A decision, rewards and observations after it, and new battles where it was the last."""
+        advance(
             self.battles.records, self.battles.world, self._scratch, self.weights, self._books,
-            self.reward, self.parts, self.observation, outcome, first, last,
+            self.reward, self.parts, self.observation, outcome, actions, queue, first, last,
         )  # fmt: skip
         ended = first + np.flatnonzero(outcome.over[first:last])
         if self.auto_reset and len(ended):

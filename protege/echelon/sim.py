@@ -38,7 +38,7 @@ from protege.echelon.exact import SIMULATION, STREAM_STEP, random_bits, sin_cos,
 from protege.echelon.mechs import BUILD, NOBODY, Members, Records, Roster, Rules
 from protege.echelon.movement import find_neighbours, move_all, stands_free
 from protege.echelon.outcome import hold_zone, judge
-from protege.echelon.paths import path_queue, update_all_paths
+from protege.echelon.paths import Queue, path_queue, update_all_paths
 from protege.echelon.sensors import perceive
 from protege.echelon.shots import move_shots, thin_clouds, warn_of_missiles
 from protege.echelon.voxels import World
@@ -47,10 +47,13 @@ from protege.kernels import kernel
 
 VERSION: Final = 1  # of the rules: battles of another version cannot be continued
 STANDARD_LENGTH: Final = 500  # decisions, 125 s
-SHARE: Final = 32  # battles that a thread takes at once, at most
+SHARE: Final = 16  # battles that a thread takes at once, at most
 BUTTONS: Final = 5  # primary, secondary, tertiary, special, vent
 
 Flags = npt.NDArray[np.bool_]
+
+
+Advance = Callable[["Actions", Queue, int, int], None]
 
 
 class BadActions(ProtegeError):
@@ -169,8 +172,8 @@ def take_messages(battle: Battle, actions: Actions, b: int) -> None:
 
 
 @kernel
-def run(records: Records, world: World, actions: Actions, first: int, last: int) -> None:
-    """One decision in battles first..last-1: actions, ticks, zone and score, the new picture, the end."""
+def run(records: Records, world: World, actions: Actions, queue: Queue, first: int, last: int) -> None:
+    """One decision in battles first..last-1: actions, ticks, zone and score, the new picture, the end, new paths."""
     for b in range(first, last):
         battle = records[b]
         take_actions(battle, actions, b)
@@ -182,6 +185,7 @@ def run(records: Records, world: World, actions: Actions, first: int, last: int)
         warn_of_missiles(battle)
         perceive(battle, world.opaque[b])
         judge(battle)
+        update_all_paths(world, b, b + 1, queue)
 
 
 # --- the start -------------------------------------------------------------------------------------------------------
@@ -250,7 +254,8 @@ class Battles:
         edges = [*range(0, self.count, min(SHARE, -(-self.count // threads))), self.count]
         self._shares = list(zip(edges, edges[1:]))
         self._queues = {first: path_queue(world.blocked.shape[2], world.blocked.shape[1]) for first, _ in self._shares}
-        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+        self._threads = threads
+        self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
         self.reset()
 
     def reset(self, battles: Iterable[int] | None = None) -> None:
@@ -278,34 +283,40 @@ class Battles:
         given = {"move": move, "buttons": buttons, "ewar": ewar, "target": target, "message": message, "order": order}
         return Actions(**{name: self._checked(name, value) for name, value in given.items()})
 
-    def step(self, actions: Actions, then: Callable[[int, int], None] | None = None) -> None:
+    def step(self, actions: Actions, advance: Advance | None = None) -> None:
         """Advance every battle by one decision, and keep the distances of its map true.
 
-        `then(first, last)` is called as soon as battles first..last-1 have been advanced.
+        `advance`, if given, does that for a share of the battles in place of `run`, and whatever else is to be done.
         """
         over = np.flatnonzero(self.over)
         if len(over):
             raise BattleOver(f"battle {over[0]} is over: reset it before the next step")
-        self.share_out(self._advance, self.actions(*actions), then)
+        self.share_out(self._advance, advance or self._run, self.actions(*actions))
 
-    def _advance(self, actions: Actions, then: Callable[[int, int], None] | None, first: int, last: int) -> None:
-        run(self.records, self.world, actions, first, last)
-        update_all_paths(self.world, first, last, self._queues[first])
-        if then is not None:
-            then(first, last)
+    def _advance(self, advance: Advance, actions: Actions, first: int, last: int) -> None:
+        advance(actions, self._queues[first], first, last)
+
+    def _run(self, actions: Actions, queue: Queue, first: int, last: int) -> None:
+        run(self.records, self.world, actions, queue, first, last)
 
     def share_out(self, work: Callable[..., None], *arguments: Any) -> None:
         """Call `work(*arguments, first, last)` for battles first..last-1, share by share; each thread takes the next.
 
-        Threads that have more to do, such as a map to make, leave the rest to others. Smaller shares cost more than
-        they gain: between two kernels a thread may have to wait for another to let go of the interpreter.
+        Threads that have more to do, such as a map to make, leave the rest to others. Shares of a few battles cost more
+        than they gain: between two kernels a thread may have to wait for another to let go of the interpreter.
         """
-        if self._pool is None:
-            for share in self._shares:
+        left = iter(self._shares)  # that of a list may be asked by several threads
+
+        def take() -> None:
+            for share in left:
                 work(*arguments, *share)
-        else:
-            for part in [self._pool.submit(work, *arguments, *share) for share in self._shares]:
-                part.result()
+
+        others = [self._pool.submit(take) for _ in range(self._threads - 1)] if self._pool is not None else []
+        try:
+            take()
+        finally:
+            for other in others:
+                other.result()
 
     # --- reading ---
 
