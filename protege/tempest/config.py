@@ -56,7 +56,7 @@ class TempestConfig:
     distillation: float = 1.0  # weight of the teacher's advice; falls to 0 as the pupil's score reaches its (pqn)
     exam_games: int = 60  # held-out games the pupil is measured on
     exam_frames: int = 25_000  # exam games are cut after so many frames
-    exam_seconds: float = 60.0  # time between exams; a deterministic run measures every exam_every frames instead
+    exam_seconds: float = 60.0  # least time between exams; a deterministic run measures every exam_every frames instead
     exam_every: int = 2_000_000  # frames between exams of a deterministic run
     autosave_seconds: float = 60.0  # time between checkpoints
     threads: int = 0  # threads that learn, beside one that plays and one that measures; 0 for one per core, at most 4
@@ -92,7 +92,7 @@ PRESETS: Final = {
                 learning_rate=2.5e-4,
                 final_learning_rate=2e-5,
                 warm_up=500,
-                target_every=1_000,
+                target_every=500,
                 acting_every=25,
                 low=-10.0,
                 high=40.0,

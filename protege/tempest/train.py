@@ -39,6 +39,7 @@ SEED_OF_EXAMS: Final = 2_000_000  # so that exams and what people evaluate with 
 LOG_SECONDS: Final = 2.0
 MEMORY_OF_LIBRARIES: Final = 500e6  # bytes that Python, torch and compiled code take
 MOST_FOR_LAST_EXAM: Final = 0.05  # share of the budget kept back for the exam at the end
+EXAM_PAUSE: Final = 3.0  # times as long as an exam took, nothing is measured after it: strong pupils play long games
 
 
 def train(
@@ -230,7 +231,7 @@ class _Loop:
     def _examined(self, finished: "_Exam") -> None:
         """Note a result: it sets the teacher's weight, the levels to start at, and which checkpoint is the best."""
         c, exam = self.config, finished.result()
-        self.next_exam_s = self.elapsed_s() + c.exam_seconds
+        self.next_exam_s = self.elapsed_s() + max(c.exam_seconds, EXAM_PAUSE * exam["seconds"])
         self.next_exam_frame = self.frames + c.exam_every
         self.reserve_s = min(exam["seconds"], MOST_FOR_LAST_EXAM * 60 * c.minutes)
         self.practice.examined(exam, self.teacher)
