@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, is_dataclass
 from datetime import UTC, datetime
 from functools import cache
-from importlib import metadata
+from importlib import metadata, resources
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self
@@ -398,6 +398,25 @@ def open_run(name: str, folder: Path | None = None) -> Run:
         known = [path.name for path in _run_paths(folder)]
         raise RunError(f"there is no run {name} in {folder}{near(name, known) or f' (of {len(known)})'}")
     return run
+
+
+def weights_of(name: str, champions: Mapping[str, str], folder: Path | None = None) -> Path | None:
+    """The file with the weights of a champion, a run (its best, else its last) or a path; None if there is none.
+
+    `champions` are names and the files, shipped with the package, that they stand for.
+    """
+    if name in champions:
+        return Path(str(resources.files("protege") / "champions" / champions[name]))
+    if name.endswith(".safetensors") or Path(name).is_file():
+        return Path(name)
+    try:
+        run = open_run(name, folder)
+    except RunError:
+        return None
+    for path in (run.best, run.last):
+        if path.is_file():
+            return path
+    raise RunError(f"run {name} has no checkpoint yet: wait for the first one, a minute or two after its start")
 
 
 def list_runs(folder: Path | None = None) -> list[Summary]:

@@ -316,6 +316,32 @@ def test_who_plays_keeps_the_weights_he_took_while_learning_goes_on():
     assert learner.acting is not taken and torch.equal(learner.acting(observation), learner.network(observation))
 
 
+def test_who_is_measured_has_the_average_of_the_weights():
+    learner = small_learner(RainbowConfig(averaging=0.25, warm_up=0, learning_rate=0.01))
+    seen = []
+    for _ in range(6):
+        learner.update(make_batch(8))
+        seen.append(learner.network.body.weight.detach().clone())
+    # The mean of the first four, then a quarter of each newer one.
+    expected = torch.stack(seen[:4]).mean(0)
+    for newer in seen[4:]:
+        expected = 0.75 * expected + 0.25 * newer
+    assert torch.allclose(learner.averaged.body.weight, expected, atol=1e-6)
+    assert torch.equal(learner.tensors()["network.body.weight"], learner.averaged.body.weight)
+
+
+@pytest.mark.parametrize("dueling", [True, False])
+@pytest.mark.parametrize("factors", [(), (2, 2)])
+def test_a_fresh_network_that_expects_nothing_expects_returns_around_0(dueling, factors):
+    torch.manual_seed(1)
+    network = QNetwork(nn.Linear(3, 8), Head(8, 8, 4, 51, dueling=dueling, factors=factors), -10.0, 40.0)
+    observation = torch.randn(200, 3)
+    before = network.expected(network(observation))
+    network.expect_nothing()
+    after = network.expected(network(observation))
+    assert before.mean() > 10 and abs(after.mean()) < 2 and after.std() < 3
+
+
 def test_agreement_counts_where_the_teachers_action_is_known():
     learner = Rainbow(table(4, 4), RainbowConfig(), factors={"half": [0, 0, 1, 1]})
     for state in range(4):
@@ -483,7 +509,7 @@ def test_a_part_that_is_renewed_forgets_its_weights_and_the_optimisers_memory_of
 
 
 def test_a_restored_learner_goes_on_to_the_last_bit(tmp_path):
-    config = RainbowConfig(target_every=4, acting_every=3, warm_up=10, learning_rate=0.01)
+    config = RainbowConfig(target_every=4, acting_every=3, warm_up=10, learning_rate=0.01, averaging=0.3)
     learner = small_learner(config)
     batches = [make_batch(8 + i, actor=by_teacher(8 + i)) for i in range(10)]
     for batch in batches[:5]:

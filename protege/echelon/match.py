@@ -9,7 +9,6 @@ decision was worth: a viewer then shows, say, what a learned player expects and 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
@@ -29,7 +28,7 @@ from protege.echelon.teacher import LEVELS, Chance, Teacher
 from protege.echelon.world import STANDARD, generate, recipe, swap_sides
 from protege.evaluate import EVALUATION, import_player, seed_of, wilson
 from protege.metrics import near
-from protege.runs import RunError, list_runs, open_run
+from protege.runs import list_runs, weights_of
 
 BATCH: Final = 64  # battles played side by side
 CHAMPIONS: Final = {"champion": "echelon.safetensors"}
@@ -92,19 +91,8 @@ def find_player(name: str, runs: Path | None = None) -> Player:
 
 
 def checkpoint_of(name: str, runs: Path | None = None) -> Path | None:
-    """The file with the weights of a champion, a run (its best, else its last) or a path; None if there is none."""
-    if name in CHAMPIONS:
-        return Path(str(resources.files("protege") / "champions" / CHAMPIONS[name]))
-    if name.endswith(".safetensors") or Path(name).is_file():
-        return Path(name)
-    try:
-        run = open_run(name, runs)
-    except RunError:
-        return None
-    for path in (run.best, run.last):
-        if path.is_file():
-            return path
-    raise UnknownPlayer(f"run {name} has no checkpoint yet: wait for the first one, two minutes after its start")
+    """The file with the weights of a champion, a run or a path; None if there is none."""
+    return weights_of(name, CHAMPIONS, runs)
 
 
 SIMPLE: Final[dict[str, Callable[[], Player]]] = {"random": Chance, "idle": Idle}

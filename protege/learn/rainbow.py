@@ -26,6 +26,7 @@ Floats = npt.NDArray[np.float32]
 
 SLOWEST_RATE, FASTEST_RATE = 1e-6, 1e-2  # how far the learning rate's peak can be halved and doubled
 MOST_SKIPPED: Final = 20  # updates in a row
+FIRST_SPREAD: Final = 0.1  # of the returns that a fresh network expects, as a share of its support
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class RainbowConfig:
     margin: float = 0.5  # in points of reward: by how much cloning wants the teacher's action to lead all others
     minimum_fill: int = 10_000  # transitions in the memory before the first update
     samples_per_frame: float = 3.2  # how often each frame is learned from, on average; updates wait for frames
+    averaging: float = 1.0  # step of the running average of the weights, the player that is measured; 1 for the newest
     mixed_precision: bool = True  # half precision where it is safe, on CUDA devices that have bfloat16
 
 
@@ -194,7 +196,7 @@ class Head(nn.Module):
         self.atoms = atoms
         self.hidden = nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU())
         self.advantage = nn.Linear(hidden, sum(self.factors) * atoms)
-        self.value: nn.Module | None = None
+        self.value: nn.Sequential | None = None
         if dueling:
             self.value = nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, atoms))
         initialise(self)
@@ -252,6 +254,18 @@ class QNetwork(nn.Module):
 
     def forward(self, observation: Tensor) -> Tensor:
         return self.head.all(self.streams(observation))
+
+    @torch.no_grad()
+    def expect_nothing(self) -> None:
+        """Begin with returns around 0: coming down from a lopsided support's middle takes thousands of updates."""
+        prior = -0.5 * (self.support / (FIRST_SPREAD * (self.support[-1] - self.support[0]))).square()
+        head = self.head
+        if head.value is None:
+            head.advantage.bias.copy_((prior / len(head.factors)).repeat(sum(head.factors)))
+        else:
+            last = head.value[-1]
+            assert isinstance(last, nn.Linear), "a value stream ends in a layer of atoms"
+            last.bias.copy_(prior)
 
     def streams(self, observation: Tensor) -> Streams:
         """What the head makes logits of."""
@@ -322,6 +336,7 @@ class Rainbow:
         self.config = config
         self.device = next(network.parameters()).device
         self.network = network
+        self.averaged = copy.deepcopy(network).requires_grad_(False)
         self.target = network.frozen()
         self.acting = network.frozen()
         fused = self.device.type in ("cpu", "cuda")
@@ -380,6 +395,7 @@ class Rainbow:
         for parameter in part.parameters():
             self.optimiser.state.pop(parameter, None)
         self.acting = self.network.frozen()
+        self.averaged.load_state_dict(self.network.state_dict())
 
     # --- one update ---
 
@@ -487,6 +503,8 @@ class Rainbow:
             group["lr"] = rate
         self.optimiser.step()
         self.updates += 1
+        step = max(self.config.averaging, 1.0 / self.updates)  # at first the mean of all weights there were
+        torch._foreach_lerp_(list(self.averaged.parameters()), list(self.network.parameters()), step)
         if self.updates % self.config.target_every == 0:
             self.target = self.network.frozen()
         if self.updates % self.config.acting_every == 0:
@@ -542,7 +560,7 @@ class Rainbow:
 
     def tensors(self) -> dict[str, Tensor]:
         """The weights of all networks, for a checkpoint; those that are measured and kept are under "network"."""
-        networks = {"network": self.network, "target": self.target, "acting": self.acting}
+        networks = {"network": self.averaged, "learned": self.network, "target": self.target, "acting": self.acting}
         return {k: v for prefix, network in networks.items() for k, v in checkpoints.weights(network, prefix).items()}
 
     def state(self) -> dict[str, Any]:
@@ -553,7 +571,8 @@ class Rainbow:
     def restore(self, saved: checkpoints.Checkpoint, state: Mapping[str, Any]) -> None:
         """Go on from what `tensors` and `state` gave, to the last bit."""
         target, acting = copy.deepcopy(self.network), copy.deepcopy(self.network)
-        for prefix, network in (("network", self.network), ("target", target), ("acting", acting)):
+        networks = {"network": self.averaged, "learned": self.network, "target": target, "acting": acting}
+        for prefix, network in networks.items():
             checkpoints.restore_weights(network, saved, prefix)
         checkpoints.restore_optimiser(self.optimiser, state["optimiser"])
         self.target, self.acting = target.frozen(), acting.frozen()

@@ -296,7 +296,9 @@ def build_network(shape: Mapping[str, Any]) -> QNetwork:
     head = Head(
         config.hidden, config.hidden // 2, len(ACTIONS), shape["atoms"], dueling=config.dueling, factors=factors
     )
-    return QNetwork(Body(config), head, shape["low"], shape["high"])
+    network = QNetwork(Body(config), head, shape["low"], shape["high"])
+    network.expect_nothing()
+    return network
 
 
 # --- the pupil -----------------------------------------------------------------------------------------------------

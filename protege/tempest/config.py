@@ -84,8 +84,9 @@ PRESETS: Final = {
         ),
     ),
     # Rainbow on a simulator, within minutes: larger steps, which fall with the budget; fewer samples of each frame,
-    # because frames are cheap; a support that fits the returns of this game (points 1 apart instead of 4); and
-    # schedules, warm start and teacher's share as in RainbowTraining, scaled to the budget.
+    # because frames are cheap; a support that fits the returns of this game (points 1 apart instead of 4); advantages of
+    # buttons and spinner apart; an average of the weights as the player that is measured; and schedules, warm start and
+    # teacher's share as in RainbowTraining, scaled to the budget.
     "laptop": TempestConfig(
         rainbow=RainbowTraining(
             learner=RainbowConfig(
@@ -97,7 +98,11 @@ PRESETS: Final = {
                 low=-10.0,
                 high=40.0,
                 samples_per_frame=2.0,
-            )
+                averaging=0.01,
+                adam_epsilon=1e-5,
+            ),
+            network=AttentionConfig(separate_heads=True),
+            final_epsilon=0.02,
         )
     ),
     "full": TempestConfig(

@@ -8,7 +8,6 @@ own.
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib import resources
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,7 +18,7 @@ from protege import ProtegeError
 from protege.evaluate import EVALUATION, bootstrap, import_player, interquartile_mean, mean
 from protege.kernels import announce_compilation, kernel
 from protege.metrics import near
-from protege.runs import RunError, list_runs, open_run
+from protege.runs import list_runs, weights_of
 from protege.tempest import draw, ram, sim
 from protege.tempest.env import Frames, Games, starts, to_commands
 from protege.tempest.ram import Row, Rows
@@ -109,19 +108,8 @@ def find_player(name: str, runs: Path | None = None) -> Player:
 
 
 def checkpoint_of(name: str, runs: Path | None = None) -> Path | None:
-    """The file with the weights of a champion, a run (its best, else its last) or a path; None if there is none."""
-    if name in CHAMPIONS:
-        return Path(str(resources.files("protege") / "champions" / CHAMPIONS[name]))
-    if name.endswith(".safetensors") or Path(name).is_file():
-        return Path(name)
-    try:
-        run = open_run(name, runs)
-    except RunError:
-        return None
-    for path in (run.best, run.last):
-        if path.is_file():
-            return path
-    raise ProtegeError(f"run {name} has no checkpoint yet: wait for the first one, a minute after its start")
+    """The file with the weights of a champion, a run or a path; None if there is none."""
+    return weights_of(name, CHAMPIONS, runs)
 
 
 # --- measuring -----------------------------------------------------------------------------------------------------

@@ -255,7 +255,7 @@ class RainbowPractice:
         self.games.raise_top_level(exam["level_mean"])
 
     def pupil(self) -> RainbowPupil:
-        return RainbowPupil(self.learner.network.frozen())
+        return RainbowPupil(self.learner.averaged.frozen())
 
     def shape(self) -> dict[str, Any]:
         return {"shape": self.described}
