@@ -84,9 +84,9 @@ PRESETS: Final = {
         ),
     ),
     # Rainbow on a simulator, within minutes: larger steps, which fall with the budget; fewer samples of each frame,
-    # because frames are cheap; a support that fits the returns of this game (points 1 apart instead of 4); advantages of
-    # buttons and spinner apart; an average of the weights as the player that is measured; and schedules, warm start and
-    # teacher's share as in RainbowTraining, scaled to the budget.
+    # because frames are cheap; a support that fits the returns of this game (points 1 apart instead of 4); buttons and
+    # spinner apart; an average of the weights as the player that is measured; and schedules, warm start and teacher's
+    # share as in RainbowTraining, scaled to the budget.
     "laptop": TempestConfig(
         rainbow=RainbowTraining(
             learner=RainbowConfig(
