@@ -88,6 +88,7 @@ class Game(NamedTuple):
     opponent: int
     score: float  # of the agent: 1, 0.5 or 0
     seed: int = 0
+    swapped: bool = False  # the agent had the other side
 
 
 class Result(NamedTuple):
@@ -249,8 +250,8 @@ class Ledger:
             for game in games:
                 database.execute(
                     "INSERT INTO matches (time, first, second, score, rated, swapped, detail)"
-                    " VALUES (?, ?, ?, ?, 0, 0, ?)",
-                    (now, agent, game.opponent, game.score, json.dumps({"seed": game.seed})),
+                    " VALUES (?, ?, ?, ?, 0, ?, ?)",
+                    (now, agent, game.opponent, game.score, game.swapped, json.dumps({"seed": game.seed})),
                 )
                 self._count(database, agent, game.opponent, game.score, rated=False)
             self._close_period(database)

@@ -1,13 +1,17 @@
 """What every training shares: who is told how it goes, and how it is asked to stop."""
 
+import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from protege.switches import Report
+
+LOW_PRIORITY: Final = 10  # as `nice` counts
 
 
 class Observer(Protocol):
@@ -58,3 +62,14 @@ def interrupts(observer: Observer) -> Iterator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def step_back() -> None:
+    """Let the calling thread run where others leave time. On Linux, where threads have priorities of their own.
+
+    For what may take longer: otherwise threads that share a minibatch wait for the one that has to share its core.
+    """
+    if sys.platform == "linux":
+        thread = threading.get_native_id()
+        now = os.getpriority(os.PRIO_PROCESS, thread)  # only the administrator may raise one again
+        os.setpriority(os.PRIO_PROCESS, thread, max(now, LOW_PRIORITY))

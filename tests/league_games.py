@@ -54,7 +54,10 @@ def recount(league: League) -> None:
         games[second] += rated
         assert recording is None or (league.recordings / recording).is_file(), "a row names a file that is not there"
     assert {id: entry.games for id, entry in entries.items()} == games
-    assert sum(payoff.games for id in entries for payoff in league.payoffs(id).values()) == 2 * len(matches)
+    rated = sum(match[3] for match in matches)
+    for which, expected in ((True, 2 * rated), (False, len(matches) - rated)):
+        payoffs = (payoff for id in entries for payoff in league.payoffs(id, rated=which).values())
+        assert sum(payoff.games for payoff in payoffs) == expected
     for entry in entries.values():
         if entry.hash:
             league.opponent(entry)  # raises unless its copy is whole
@@ -64,7 +67,8 @@ def recount(league: League) -> None:
     for number in numbers:
         there = {entry for entry, period, *_ in history if period == number} - {league.anchor.id}
         played = [Played(a, b, score, bool(rated)) for a, b, score, rated, when, _ in matches if when == number]
-        assert {player for game in played for player in game[:2]} <= there | {league.anchor.id}
+        changed = {game[0] for game in played} | {game[1] for game in played if game[3]}
+        assert changed <= there | {league.anchor.id}, "in training only the agent is rated"
         after = period(ratings, played, league.anchor.id)
         for entry, when, *rating in history:
             if when == number:

@@ -1,24 +1,27 @@
 """Proofs about the league: exploiters hurt and are answered, tournaments are honest, hundreds of kills lose nothing.
 
-`exploiter` trains squads with `protege train echelon`, about two hours in all; the others need no learner.
+`exploiter` and `league_training` train with `protege train echelon --league`, about an hour each; the others need no
+learner.
 """
 
+import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
+from protege.checkpoints import load
 from protege.echelon.contest import ANCHOR, SCRIPTED, Contest, signature
-from protege.echelon.match import Setting
+from protege.echelon.match import Setting, checkpoint_of, measure
 from protege.evaluate import wilson
 from protege.league import League, create_league
-from protege.ledger import Entry, Result
-from protege.matchmaking import MAIN, MAIN_EXPLOITER
+from protege.ledger import MEMBER, Entry, Result
+from protege.matchmaking import MAIN_EXPLOITER
 from protege.runs import open_run
 from protege.standings import strengths
 from tests.killing import kill_filers
@@ -27,20 +30,38 @@ from tests.results_row import machine, write_row
 pytestmark = pytest.mark.prove
 
 DUEL = Setting("1v1", (40, 40), 240)  # what the stage O3 practises
-MINUTES = 25
+MINUTES = 12.0
 MATCHES = 400
+# Few battles, so that there are many updates; the main agent imitates the scripted expert at first.
+DUELLING = (
+    "--stages O3 --agents 128 --horizon 32 --ppo.minibatches 4 --ppo.epochs 4 --ppo.final-learning-rate 1e-4 "
+    "--ppo.entropy 0.02 --ppo.final-entropy 0 --ppo.kl-limit 0.05"
+).split()
+IMITATING = "--imitation 3 --imitation-share 0.3".split()
+EXPLOITING = "--role main-exploiter --imitation 0 --ppo.learning-rate 5e-4".split()
+
+# What `league_training` begins with, and who is in the pool beside it and the scripted players: runs or checkpoints.
+START = os.environ.get("PROVE_START", "champion")
+PAST = os.environ.get("PROVE_PAST", "").split()
+GOING_ON_MINUTES = float(os.environ.get("PROVE_MINUTES", "30"))
+GOING_ON = (
+    "--stages squad --imitation 0 --ppo.learning-rate 3e-4 --ppo.final-learning-rate 5e-5 --ppo.entropy 0.002 "
+    "--ppo.final-entropy 0.002"
+).split()
+POOL_MATCHES = 100  # against each of the pool
+POOL_SEED = 17  # of the battles that are measured on: no exam and no league uses it
+
+
+def train(folder: Path, name: str, *flags: str, minutes: float) -> int:
+    """A training as a person starts it; the agent-steps it made."""
+    words = ["train", "echelon", "--run", name, "--runs", str(folder), "--minutes", f"{minutes:g}", "--no-dashboard"]
+    command = [sys.executable, "-m", "protege.cli", *words, *flags]
+    subprocess.run(command, check=True, timeout=60 * (2 * minutes + 30))
+    with open_run(name, folder) as run:
+        return int(load(run.last).state["steps"])
 
 
 # --- exploiters ---
-
-
-def train(folder: Path, name: str, *flags: str, minutes: float = MINUTES) -> Path:
-    """A training as a person starts it; the checkpoint it ends with."""
-    words = ["train", "echelon", "--stages", "O3", "--minutes", f"{minutes:g}", "--run", name, "--runs", str(folder)]
-    command = [sys.executable, "-m", "protege.cli", *words, "--no-dashboard", *flags]
-    subprocess.run(command, check=True, timeout=120 * 60)
-    with open_run(name, folder) as run:
-        return run.last
 
 
 def measured(league: League, first: Entry, second: Entry, matches: int = MATCHES) -> dict[str, Any]:
@@ -54,34 +75,106 @@ def measured(league: League, first: Entry, second: Entry, matches: int = MATCHES
             "low": round(low, 4), "high": round(high, 4)}  # fmt: skip
 
 
+def newest_main(league: League) -> Entry:
+    found = league.newest_main()
+    assert found is not None
+    return found
+
+
+def newest_exploiter(league: League) -> Entry:
+    """The newest copy of an exploiter that had done its work; if none has, the newest at all."""
+    copies = league.select("role = ? AND hash IS NOT NULL", MAIN_EXPLOITER)
+    return max(copies, key=lambda copy: (copy.kind == MEMBER, copy.id))
+
+
 def test_exploiter(tmp_path):
     """An exploiter trained against a frozen main agent scores 60 %; the main agent, trained on, 55 % against it."""
     before, started = machine(), time.perf_counter()
-    with create_league(tmp_path / "league", signature(DUEL), SCRIPTED, ANCHOR) as league:
-        main = league.agent("main", MAIN)
-        frozen = league.submit(main.id, train(tmp_path, "main"), 1)
-        spoiler = league.agent("spoiler", MAIN_EXPLOITER)
-        target = league.next_opponent(spoiler.id, np.random.default_rng(1))
-        assert target.id == frozen.id
-        hunted = ("--opponents", target.player, "--start-from", target.player)
-        exploiter = league.submit(spoiler.id, train(tmp_path, "spoiler", *hunted), 1)
+    with create_league(tmp_path / "duels", signature(DUEL), SCRIPTED, ANCHOR) as league:
+        joining = [*DUELLING, "--league", "duels"]
+        steps = [train(tmp_path, "main", *joining, *IMITATING, minutes=MINUTES)]
+        frozen = newest_main(league)
+        steps.append(train(tmp_path, "spoiler", *joining, *EXPLOITING, minutes=MINUTES))
+        exploiter = newest_exploiter(league)
         hurt = measured(league, exploiter, frozen)
-        # The main agent goes on with the exploiter among its opponents, and does not forget the others.
-        path = league.opponent(exploiter).player
-        answer = ("--opponents", f"{path}=0.6", "medium=0.2", f"{target.player}=0.2", "--start-from", target.player)
-        recovered = league.submit(main.id, train(tmp_path, "answer", *answer), 2)
+        if exploiter.kind != MEMBER:  # below 70 % it is a candidate, and newer ones would take its place
+            league.promote(exploiter, "the main agent is to answer it")
+        # The main agent goes on; the league lets it meet the exploiter among the others.
+        steps.append(train(tmp_path, "main", "--resume", minutes=2 * MINUTES) - steps[0])
+        recovered = newest_main(league)
+        assert recovered.id != frozen.id
         healed = measured(league, recovered, exploiter)
         kept = measured(league, recovered, league.anchor)
+        met = league.payoffs(league.agent("main").id, rated=False).get(exploiter.id)
+        lives = len(league.select("run = 'spoiler' AND hash IS NULL"))
     row = {
         "command": "make prove exploiter",
         "seeds": f"training seed 1; {MATCHES} evaluation matches each, every map from both sides",
-        "budget": f"{MINUTES} minutes of wall clock for the main agent, the exploiter and the answer each",
+        "budget": f"{MINUTES:g} minutes of wall clock for the main agent, the exploiter and the answer each",
         "machine": before,
         "seconds": round(time.perf_counter() - started, 1),
-        "figures": [hurt, healed, kept],
-    }
+        "figures": {"hurt": hurt, "healed": healed, "kept": kept, "agent_steps": steps, "lives_of_the_exploiter": lives,
+                    "training_battles_of_the_answer_against_it": met.games if met else 0},
+    }  # fmt: skip
     print(write_row("league-exploiter", row).read_text())
     assert hurt["score"] >= 0.60 and healed["score"] >= 0.55
+
+
+# --- training in the league ---
+
+
+def against_pool(player: Path, pool: Mapping[str, str]) -> dict[str, Any]:
+    """What a checkpoint scores against each of a pool, and against all of them together."""
+    found: dict[str, Any] = {}
+    score = 0.0
+    for name, opponent in pool.items():
+        result = measure(str(player), opponent, matches=POOL_MATCHES, seed=POOL_SEED, threads=2)
+        score += result["blue_win_rate"] * POOL_MATCHES
+        found[name] = [round(result[f"blue_win_rate{end}"], 4) for end in ("", "_low", "_high")]
+    low, high = wilson(score, len(pool) * POOL_MATCHES)
+    return {"score": round(score / len(pool) / POOL_MATCHES, 4), "low": round(low, 4), "high": round(high, 4),
+            "by_opponent": found}  # fmt: skip
+
+
+def test_league_training(tmp_path):
+    """The same beginning and the same time, once against scripted players and once in a league: who beats the pool?
+
+    Nothing is asked of the result but that it is measured. PROVE_START, PROVE_PAST and PROVE_MINUTES say what it begins
+    with, who else is in the pool, and for how long each trains.
+    """
+    before, started = machine(), time.perf_counter()
+    start = checkpoint_of(START)
+    assert start is not None, f"there is no {START}"
+    with create_league(tmp_path / "pool", signature(), SCRIPTED, ANCHOR) as league:
+        league.add(start, name="start", kind=MEMBER)
+        for number, name in enumerate(PAST, 1):
+            path = checkpoint_of(name)
+            assert path is not None, f"there is no {name}"
+            league.add(path, name=f"past-{number}", kind=MEMBER)
+        pool = {entry.name: league.opponent(entry).player for entry in league.entries()}
+        going_on = [*GOING_ON, "--start-from", str(start)]
+        steps = {
+            "scripted": train(tmp_path, "scripted", *going_on, minutes=GOING_ON_MINUTES),
+            "league": train(tmp_path, "league", *going_on, "--league", "pool", minutes=GOING_ON_MINUTES),
+        }
+        games = league.agent("league").games
+    ends = {name: open_run(name, tmp_path).last for name in steps}
+    figures = {name: against_pool(path, pool) for name, path in ({"start": start} | ends).items()}
+    met = measure(str(ends["league"]), str(ends["scripted"]), matches=MATCHES, seed=POOL_SEED, threads=2)
+    row = {
+        "command": f"PROVE_START={START} PROVE_PAST='{' '.join(PAST)}' PROVE_MINUTES={GOING_ON_MINUTES:g} "
+        "make prove league_training",
+        "seeds": f"training seed 1; {POOL_MATCHES} evaluation battles of seed {POOL_SEED} against each of the pool, "
+        f"{MATCHES} between the two, every map from both sides; each as it was at the end of its training",
+        "budget": f"{GOING_ON_MINUTES:g} minutes of wall clock each, {' '.join(GOING_ON)}",
+        "machine": before,
+        "seconds": round(time.perf_counter() - started, 1),
+        "figures": figures
+        | {"agent_steps": steps, "battles_in_the_league": games}
+        | {"league_against_scripted": [round(met[f"blue_win_rate{end}"], 4) for end in ("", "_low", "_high")]},
+    }
+    print(write_row("league-training", row).read_text())
+    assert games > 0 and all(made > 0 for made in steps.values())
 
 
 # --- ratings ---

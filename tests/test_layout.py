@@ -40,8 +40,8 @@ ORDER = """
     echelon/rewards.py echelon/env.py echelon/zoo.py
     echelon/tactics.py echelon/teacher.py echelon/network.py echelon/pupil.py echelon/recording.py echelon/account.py
     echelon/scenery.py echelon/film.py echelon/shows.py
-    echelon/match.py echelon/contest.py echelon/config.py echelon/collect.py echelon/gauges.py
-    echelon/exams.py echelon/train.py
+    echelon/match.py echelon/contest.py echelon/config.py echelon/collect.py echelon/rivals.py
+    echelon/gauges.py echelon/exams.py echelon/train.py
     dashboard/__init__.py dashboard/guard.py dashboard/shows.py dashboard/feeds.py dashboard/leagues.py
     dashboard/server.py dashboard/beside.py dashboard/static/
     champions/ leagues/

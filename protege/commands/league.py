@@ -27,6 +27,8 @@ class LeagueInit:
     game: Literal["echelon", "tempest"] = "echelon"  # what is played
     copy: str | None = None  # go on with a copy of this league, such as tempest, the one that comes with Protege
     roster: str = "10v10"  # Echelon: how many against how many
+    size: int = 100  # Echelon: columns on each side of the map
+    length: int = 500  # Echelon: decisions in a battle, four a second
     limit: int = 20  # learned members; the lowest leave when there are more
     gate_games: int = 200  # games against the best member that a candidate is judged by
     recordings: int = 3  # Echelon: recorded battles that are kept of each player, the newest
@@ -62,7 +64,8 @@ def _signature(command: LeagueInit) -> dict[str, Any]:
         from protege.echelon.match import Setting
         from protege.echelon.mechs import find_roster
 
-        return dict(game.signature(Setting(find_roster(command.roster).name)))
+        roster = find_roster(command.roster).name
+        return dict(game.signature(Setting(roster, (command.size, command.size), command.length)))
     return dict(game.signature())
 
 

@@ -145,7 +145,7 @@ def _train_echelon(command: Any, began: float, ending: ExitStack) -> int:
     from protege.trackers import check_wandb
 
     if command.dry_run:
-        figures = estimate(command.config)
+        figures = estimate(command.config, command.runs)
         print_table("Nothing was trained. A real start would need about:", (), [[k, v] for k, v in figures.items()])
         return 0
     if command.wandb:
@@ -154,6 +154,8 @@ def _train_echelon(command: Any, began: float, ending: ExitStack) -> int:
         command.config, began, ending, name=command.run, resume=command.resume, runs=command.runs,
         wandb=command.wandb, dashboard=not command.no_dashboard, train=train,
     )  # fmt: skip
+    if command.config.league:
+        _print_league(command.config.league, run.name, command.runs)
     print(
         f"Go on for longer:   protege train echelon --resume --run {run.name} --minutes "
         f"{2 * command.config.minutes or 120:g}\n"
@@ -165,6 +167,17 @@ def _train_echelon(command: Any, began: float, ending: ExitStack) -> int:
         summary = asdict(run.summary()) | {"seconds": time.monotonic() - began, "cpu_seconds": time.process_time()}
         print(json.dumps(summary))
     return 0
+
+
+def _print_league(name: str, run: str, runs: Path | None) -> None:
+    """What to do with what a training has left in its league."""
+    from protege.league import open_league
+    from protege.ledger import CANDIDATE
+
+    with open_league(name, runs) as league:
+        copies = league.select("run = ? AND kind = ?", run, CANDIDATE)
+    newest = f" {copies[-1].name}" if copies else ""
+    print(f"Who is how strong:  protege league list {name}\nMay its copy stay:  protege league promote {name}{newest}")
 
 
 def trained(

@@ -1,12 +1,13 @@
 """The battles that a pupil practises in: crews of battles in step, their opponents, and what is remembered of both.
 
 Each place of a crew plays battle after battle. In some both sides learn; in the others a scripted player or another
-pupil, drawn for each battle, leads the side that the pupil does not have. A crew depends on its seed and on the weights
-alone, not on the other crews or on threads. `Practice` is all crews of a stage with one rollout that they fill.
+pupil, drawn for each battle, leads the side that the pupil does not have. A crew depends on its seed, the weights and
+whom it is given to meet, not on the other crews or on threads. `Practice` is all crews of a stage with one rollout that
+they fill.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -24,9 +25,9 @@ from protege.echelon.grounds import MapMaker, OpenField, OverAndOver
 from protege.echelon.match import Player, find_player
 from protege.echelon.mechs import BLUE, NOBODY, RED, find_roster
 from protege.echelon.network import MOVES, PilotNetwork
-from protege.echelon.pupil import Pupil, advice_of, look, write_actions
+from protege.echelon.pupil import Pupil, advice_of, look, moment_of, write_actions
 from protege.echelon.rewards import PARTS
-from protege.echelon.sim import BUTTONS
+from protege.echelon.sim import BUTTONS, Actions, Battles, Flags
 from protege.echelon.teacher import Teacher
 from protege.echelon.voxels import World
 from protege.echelon.world import generate
@@ -38,6 +39,7 @@ FIELD_MAPS: Final = 64  # fields that are not generated are taken from so many
 MAPS: Final = 2**24  # a number no crew has: the maps that are played over and over have their seeds there
 
 Ints = npt.NDArray[np.int64]
+Finder = Callable[[str], Player]
 
 
 @dataclass
@@ -48,6 +50,8 @@ class Episode:
     result: float  # 1 won, 0.5 drawn, 0 lost
     decisions: int
     earned: float  # reward of a member, on average
+    seed: int = 0  # of the map
+    team: int = BLUE  # the side that learned
 
 
 def maps_of(stage: Stage, seed: int) -> World | None:
@@ -87,12 +91,37 @@ def room_for(layout: Layout, talk: bool) -> tuple[Fields, Fields, Fields]:
     return seen, shared, taken
 
 
+class Guest:
+    """A pupil as an opponent. It goes by what the arena has observed for everybody, so that any number cost little."""
+
+    def __init__(self, network: PilotNetwork, arena: Arena):
+        """The weights may be shared with other guests; what it remembers is its own."""
+        self.network, self.arena = network, arena
+        self.state = torch.zeros(len(arena), arena.layout.mechs, network.state_size)
+        self.noise = torch.Generator()
+
+    def act(self, battles: Battles, mechs: Flags, actions: Actions) -> None:
+        """Write what these mechs do next; where a battle begins, it has forgotten the one before."""
+        rows: Any = np.nonzero(mechs)
+        if len(rows[0]) == 0:
+            return
+        starts = torch.from_numpy(battles.records["decision"] == 0)[rows[0]]
+        seen = look(self.arena.observation, rows, self.network.config.talk)
+        # No two guests have the same battle, so none has the same chances as another.
+        self.noise.manual_seed((moment_of(battles, rows) + (int(rows[0][0]) << 32)) % 2**63)
+        taken, _, self.state[rows] = self.network.act(seen, self.state[rows], starts, self.noise)
+        write_actions(taken, self.arena.observation, rows, actions)
+
+
 class Crew:
     """Some battles in step."""
 
-    def __init__(self, stage: Stage, config: EchelonConfig, battles: int, number: int, maps: World | None):
-        """`number` tells the crews of a training apart."""
-        self.stage, self.talk = stage, config.network.talk
+    def __init__(
+        self, stage: Stage, config: EchelonConfig, battles: int, number: int, maps: World | None,
+        find: Finder = find_player,
+    ):  # fmt: skip
+        """`number` tells the crews of a training apart; `find` makes opponents of names."""
+        self.stage, self.talk, self.find = stage, config.network.talk, find
         seed = seed_of(TRAINING, config.seed, number)
         rewards = replace(config.rewards, **dict(stage.rewards))
         self.arena = Arena(
@@ -108,14 +137,10 @@ class Crew:
         self.mirrored = roster.blue == roster.red
         self.members = [np.flatnonzero(self.arena.battles.members.team == team) for team in (BLUE, RED)]
         self.size = len(self.members[BLUE])
-        self.names = [name for name, _ in stage.opponents if name != SELF]
-        shares = np.array([share for name, share in stage.opponents if name != SELF])
-        self.shares = shares / shares.sum() if len(shares) else shares
         total = sum(share for _, share in stage.opponents)
         alone = round(battles * sum(share for name, share in stage.opponents if name == SELF) / total)
         if alone and not self.mirrored:
             raise BadTraining(f"the sides of roster {stage.roster} differ, so the pupil cannot lead both")
-        self.players: list[Player] = [find_player(name) for name in self.names]
         self.advisor = Teacher(config.advisor) if config.imitation > 0 else None
         # Groups: both teams of the places where both learn, then one of each other place.
         self.battle = np.concatenate([np.repeat(np.arange(alone), 2), np.arange(alone, battles)])
@@ -123,8 +148,10 @@ class Crew:
         self.group = np.arange(battles) + alone  # of a place with one learning team
         self.alone = alone
         self.opponent = np.full(battles, NOBODY)
-        self._find_rows()
-        self._assign(range(alone, battles))
+        self.names: list[str] = []
+        self.players: list[Player] = []
+        self.meet({name: share for name, share in stage.opponents if name != SELF})
+        self._assign(range(battles))
         self.state = torch.zeros(self.groups, self.size, config.network.width)
         self.fresh = np.ones(self.groups, np.bool_)
         self.earned = np.zeros(self.groups)
@@ -144,6 +171,32 @@ class Crew:
         """(groups, members): classes."""
         kinds = self.arena.battles.members.kind
         return np.tile(kinds[self.members[BLUE]], (self.groups, 1))
+
+    def meet(self, shares: Mapping[str, float]) -> None:
+        """Draw opponents of these names from now on; whoever else is in a battle stays until it ends."""
+        busy = [self.names[n] for n in np.unique(self.opponent) if n != NOBODY]
+        names = list(dict.fromkeys([*shares, *busy]))
+        self.opponent = np.array([n if n == NOBODY else names.index(self.names[n]) for n in self.opponent])
+        self._invite(names)
+        chances = np.array([shares.get(name, 0.0) for name in names])
+        self.shares = chances / chances.sum() if len(shares) else chances
+
+    def _invite(self, names: Sequence[str]) -> None:
+        """These are the opponents, in this order; those who are here already keep what they remember."""
+        here = dict(zip(self.names, self.players))
+        self.players = [here[name] if name in here else self._player(name) for name in names]
+        self.names = list(names)
+        self._find_rows()
+
+    def _player(self, name: str) -> Player:
+        found = self.find(name)
+        return Guest(found.network, self.arena) if isinstance(found, Pupil) else found
+
+    def begin_anew(self) -> None:
+        """Leave all battles as they are and begin others."""
+        self.arena.begin(range(len(self.arena)))
+        self._assign(range(len(self.arena)))
+        self.fresh[:], self.earned[:] = True, 0.0
 
     def _assign(self, places: Any) -> None:
         """Draw side and opponent of the battles that begin in these places."""
@@ -208,6 +261,7 @@ class Crew:
         began = time.thread_time()
         for player, mask in zip(self.players, self.masks):
             player.act(self.arena.battles, mask, self.actions)
+        seeds = self.arena.battles.world.seed[self.battle]  # copied: the next battles overwrite them
         frames = self.arena.step(self.actions)
         self.simulating_s += time.thread_time() - began
         at = (chunk, slice(None), slice(None), step)
@@ -229,16 +283,21 @@ class Crew:
             rollout.numbers["cut_values"][chunk, np.flatnonzero(undecided), :, step] = values
         self.fresh = over
         if over.any():
-            self._note(over, winner, frames.decisions[self.battle])
+            self._note(over, winner, frames.decisions[self.battle], seeds)
             self._assign(np.flatnonzero(frames.over))
 
-    def _note(self, over: npt.NDArray[np.bool_], winner: Ints, decisions: Ints) -> None:
+    def _note(self, over: npt.NDArray[np.bool_], winner: Ints, decisions: Ints, seeds: npt.NDArray[np.uint64]) -> None:
         """Remember how battles ended; the pupil against itself wins as often as it loses, and is left out."""
         for g in np.flatnonzero(over):
             number = self.opponent[self.battle[g]]
             if number != NOBODY:
                 result = 0.5 if winner[g] == NOBODY else float(winner[g] == self.team[g])
-                self.episodes.append(Episode(self.names[number], result, int(decisions[g]), float(self.earned[g])))
+                self.episodes.append(
+                    Episode(
+                        self.names[number], result, int(decisions[g]), float(self.earned[g]), int(seeds[g]),
+                        int(self.team[g]),
+                    )
+                )  # fmt: skip
         self.earned[over] = 0.0
 
     def _of_members(self, array: npt.NDArray[Any]) -> torch.Tensor:
@@ -257,8 +316,8 @@ class Crew:
         for number, player in listed:
             if isinstance(player, Teacher):
                 found[f"mind {number}"] = player.minds(self.arena.battles).view(np.uint8)
-            elif isinstance(player, Pupil):
-                found |= {f"{name} {number}": array for name, array in player.memory(self.arena.battles).items()}
+            elif isinstance(player, Guest):
+                found[f"state {number}"] = player.state.numpy()
         return found
 
     def save(self) -> dict[str, Any]:
@@ -268,6 +327,7 @@ class Crew:
             "minds": {name: array.copy() for name, array in self._minds().items()},
             "team": self.team.copy(),
             "opponent": self.opponent.copy(),
+            "names": list(self.names),
             "state": self.state.clone(),
             "fresh": self.fresh.copy(),
             "earned": self.earned.copy(),
@@ -277,11 +337,13 @@ class Crew:
 
     def load(self, saved: Mapping[str, Any]) -> None:
         """Go on from what `save` gave."""
+        shares = dict(zip(self.names, self.shares))
+        self._invite(saved["names"])
         self.arena.load(saved["arena"])
         for name, array in self._minds().items():
             array[...] = saved["minds"][name]
         self.team[:], self.opponent[:] = saved["team"], saved["opponent"]
-        self._find_rows()
+        self.meet(shares)
         self.state = torch.as_tensor(saved["state"])
         self.fresh, self.earned = np.array(saved["fresh"]), np.array(saved["earned"])
         restore_generator(self.random, saved["random"])
@@ -291,8 +353,11 @@ class Crew:
 class Practice:
     """All crews of a stage, and the rollout they fill."""
 
-    def __init__(self, stage: Stage, number: int, config: EchelonConfig, network: PilotNetwork, threads: int):
-        """`number` is the stage's in the curriculum."""
+    def __init__(
+        self, stage: Stage, number: int, config: EchelonConfig, network: PilotNetwork, threads: int,
+        find: Finder = find_player,
+    ):  # fmt: skip
+        """`number` is the stage's in the curriculum; `find` makes opponents of names."""
         self.stage, self.network = stage, network
         self.maps = maps_of(stage, config.seed)
         team = int((find_roster(stage.roster).members().team == BLUE).sum())
@@ -300,7 +365,7 @@ class Practice:
         learning = team * (1.0 + selves / sum(share for _, share in stage.opponents))
         battles = max(CREWS, round(config.agents / learning))
         sizes = [battles * (n + 1) // CREWS - battles * n // CREWS for n in range(CREWS)]
-        self.crews = [Crew(stage, config, size, number << 8 | n, self.maps) for n, size in enumerate(sizes)]
+        self.crews = [Crew(stage, config, size, number << 8 | n, self.maps, find) for n, size in enumerate(sizes)]
         groups = [crew.groups for crew in self.crews]
         seen, shared, taken = room_for(self.crews[0].arena.layout, config.network.talk)
         shape = Shape(sum(groups), team, config.horizon, config.chunk)
@@ -324,6 +389,16 @@ class Practice:
         for part in work:
             part.result()
         return int(self.rollout.acted.sum())
+
+    def meet(self, shares: Mapping[str, float]) -> None:
+        """Opponents of the battles that begin from now on."""
+        for crew in self.crews:
+            crew.meet(shares)
+
+    def begin_anew(self) -> None:
+        """Leave all battles and begin others."""
+        for crew in self.crews:
+            crew.begin_anew()
 
     def note_inputs(self) -> None:
         """Move the scales of the network's inputs along, with the first chunk of what was seen."""

@@ -63,6 +63,10 @@ class EchelonConfig:
     seed: int = 1  # of the maps, the battles, the network and the exploration
     stages: tuple[str, ...] = ("squad",)  # what is practised, in this order; a wrong name is answered with all
     opponents: tuple[str, ...] = ()  # instead of the stages' own: hard expert=0.5 self, a run or a checkpoint
+    league: str = ""  # a league, by name or folder, whose players are the opponents; it keeps the results and copies
+    # In that league: main learns to beat everybody, main-exploiter the newest copy of a main agent, league-exploiter
+    # everybody. Exploiters begin with the weights of that copy, and begin again when they win 70 %.
+    role: Literal["main", "main-exploiter", "league-exploiter"] = "main"
     agents: int = 640  # learning mechs that advance together, in as many battles as that takes
     horizon: int = 64  # decisions of each between two rounds of updates
     chunk: int = 16  # decisions that are learned from in one piece
@@ -89,7 +93,7 @@ PRESETS: Final = {
     ),
     # First the scripted expert is imitated, in large steps; what is left of the budget goes beyond it.
     "laptop": EchelonConfig(
-        imitation=1.0, imitation_share=0.4,
+        imitation=3.0, imitation_share=0.4,
         ppo=PPOConfig(learning_rate=1e-3, final_learning_rate=5e-5, entropy=0.01, final_entropy=0.002),
     ),
     "full": EchelonConfig(
@@ -107,9 +111,9 @@ def find_stage(name: str) -> Stage:
 
 
 def stages_of(config: EchelonConfig) -> list[Stage]:
-    """The stages of a training, with the opponents that were asked for."""
+    """The stages of a training, with the opponents that were asked for; those of a league come later."""
     found = [find_stage(name) for name in config.stages]
-    if config.opponents:
+    if config.opponents and not config.league:
         given = tuple(_share(word) for word in config.opponents)
         found = [replace(stage, opponents=given) for stage in found]
     return found
@@ -127,6 +131,28 @@ def _share(word: str) -> tuple[str, float]:
     return name, number
 
 
+def self_share(config: EchelonConfig, stage: Stage) -> float:
+    """Where a league gives the opponents: the share of battles in which the pupil leads both sides."""
+    if config.role != "main":
+        return 0.0
+    if config.opponents:
+        return sum(share for _, share in map(_share, config.opponents))
+    return sum(share for name, share in stage.opponents if name == SELF) / sum(share for _, share in stage.opponents)
+
+
+def _check_league(config: EchelonConfig) -> None:
+    if not config.league:
+        raise BadTraining(f"--role {config.role} is what a pupil is in a league: add --league NAME")
+    if config.opponents and config.role != "main":
+        raise BadTraining("an exploiter meets whom the league chooses: leave out --opponents")
+    given = list(map(_share, config.opponents))
+    if any(name != SELF for name, _ in given) or sum(share for _, share in given) >= 1.0:
+        raise BadTraining(
+            "the league chooses the opponents; beside it there may be battles of the pupil against itself, "
+            f"as --opponents self=0.2; got {' '.join(config.opponents)}"
+        )
+
+
 def check(config: EchelonConfig) -> None:
     """Raise if the settings do not go together."""
     if config.deterministic and not config.agent_steps:
@@ -142,6 +168,8 @@ def check(config: EchelonConfig) -> None:
         )
     if (config.ppo.prediction > 0) != config.network.predicts:
         raise BadTraining("--ppo.prediction and --network.predicts go together: set both or neither")
+    if config.league or config.role != "main":
+        _check_league(config)
     if not config.stages:
         raise BadTraining(f"at least one stage is needed; there are {', '.join(STAGES)}")
     if config.exam_matches < 2 or config.exam_matches % 2:

@@ -1,7 +1,12 @@
-"""Measures a pupil on battles that training never sees, against each opponent of a stage, from both sides."""
+"""Measures a pupil on battles that training never sees, against each opponent of a stage, from both sides.
 
+While a training goes on, `Exam` does so beside it.
+"""
+
+import copy
 import threading
 import time
+from collections.abc import Mapping
 from math import ceil
 from pathlib import Path
 from typing import Any, Final
@@ -10,17 +15,22 @@ import numpy as np
 
 from protege.echelon.battle import BY_ELIMINATION
 from protege.echelon.collect import maker_of
-from protege.echelon.config import Stage
+from protege.echelon.config import EchelonConfig, Stage
 from protege.echelon.match import Match, Result, Setting, find_player, play
 from protege.echelon.mechs import BLUE, NOBODY, find_roster
+from protege.echelon.network import PilotNetwork
 from protege.echelon.pupil import Pupil
 from protege.echelon.recording import write_recording
 from protege.echelon.sim import Actions, Battles, Flags
 from protege.echelon.voxels import World
 from protege.evaluate import EVALUATION, seed_of, wilson
+from protege.runs import Training
+from protege.training import step_back
 
 KILL_WITHIN: Final = 80  # decisions
 ARRIVE_WITHIN: Final = 1.5  # times as long as the shortest way takes
+SEED_OF_EXAMS: Final = 2_000_000  # so that exams and what people evaluate with are different battles
+RECORDINGS_KEPT: Final = 20
 
 
 class Cancelled(Exception):
@@ -91,12 +101,12 @@ def examine(
 
 
 def record_battle(
-    pupil: Pupil, stage: Stage, opponent: str, path: Path, *, maps: World | None, name: str, seed: int
+    pupil: Pupil, stage: Stage, opponent: str, path: Path, *, maps: World | None, names: tuple[str, str], seed: int
 ) -> None:
-    """Record one held-out battle of a pupil."""
+    """Record one held-out battle of a pupil; `names` are what both are called."""
     setting = Setting(stage.roster, (stage.size, stage.size), stage.length, maps=maker_of(maps))
     play(
-        pupil, find_player(opponent), [Match(seed_of(EVALUATION, seed, 0))], setting, names=(name, opponent),
+        pupil, find_player(opponent), [Match(seed_of(EVALUATION, seed, 0))], setting, names=names,
         recorded=lambda _, made: write_recording(path, made),
     )  # fmt: skip
 
@@ -109,3 +119,68 @@ def _points(stage: Stage, match: Match, result: Result, watched: _Watched) -> fl
         won = result.winner == BLUE and result.ending == BY_ELIMINATION
         return float(won and result.decisions <= KILL_WITHIN)
     return 0.5 if result.winner == NOBODY else float(result.winner == BLUE)
+
+
+def summary(exams: list[dict[str, Any]]) -> str:
+    """Exams in words."""
+    told = [
+        f"{exam['success']:.0%} ({exam['success_low']:.0%}–{exam['success_high']:.0%}) against {exam['opponent']}"
+        for exam in exams
+    ]
+    return f"{', '.join(told)}; {exams[0]['length_mean']:.0f} s a battle, {sum(e['seconds'] for e in exams):.0f} s"
+
+
+class Exam(threading.Thread):
+    """Measures a copy of a pupil beside its training."""
+
+    def __init__(
+        self, config: EchelonConfig, run: Training, network: PilotNetwork, stage: Stage, opponents: Mapping[str, str],
+        maps: World | None, steps: int, of: tuple[int, float],
+    ):  # fmt: skip
+        """`opponents`: by what they are called, what they are found by; `of` is the training's own mark."""
+        super().__init__(name="exam", daemon=True)
+        self.config, self.training, self.stage, self.opponents, self.maps = config, run, stage, opponents, maps
+        self.steps, self.of = steps, of
+        self.pupil = Pupil(copy.deepcopy(network), sampled=config.sampled_exams)
+        self.cancelled = threading.Event()
+        self.found: list[dict[str, Any]] | Exception = []
+        self.start()
+
+    def run(self) -> None:
+        step_back()
+        c = self.config
+        try:
+            self.found = [
+                examine(
+                    self.pupil, self.stage, player, maps=self.maps, matches=c.exam_matches,
+                    seed=SEED_OF_EXAMS + c.seed, cancelled=self.cancelled,
+                ) | {"opponent": name}
+                for name, player in self.opponents.items()
+            ]  # fmt: skip
+            self._record()
+        except Exception as problem:  # whatever it is, the training raises it
+            self.found = problem
+
+    def _record(self) -> None:
+        """Keep one battle to be watched, and the newest of those before."""
+        file = f"step-{self.steps:012d}.rec"
+        name, player = next(iter(self.opponents.items()))
+        record_battle(
+            self.pupil, self.stage, player, self.training.recordings / file,
+            maps=self.maps, names=(self.training.name, name), seed=SEED_OF_EXAMS + self.steps,
+        )  # fmt: skip
+        for path in sorted(self.training.recordings.glob("step-*.rec"))[:-RECORDINGS_KEPT]:
+            path.unlink()
+
+    def result(self) -> list[dict[str, Any]]:
+        """Wait for the end."""
+        self.join()
+        if isinstance(self.found, Exception):
+            raise self.found
+        return self.found
+
+    def cancel(self) -> None:
+        """Give up."""
+        self.cancelled.set()
+        self.join()
+        assert not isinstance(self.found, Exception) or isinstance(self.found, Cancelled), self.found

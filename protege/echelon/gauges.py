@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protege.echelon.collect import Episode
+from protege.echelon.match import SIMPLE
 from protege.echelon.rewards import PARTS
 from protege.echelon.teacher import LEVELS
 from protege.metrics import Metric
@@ -26,6 +27,11 @@ METRICS: Final = (
     Metric("exam_length", "s", "mean length of an exam battle", "battle length"),
     Metric("win_rate", "share", "of the last 200 training battles (draws: half)", "training battles", "higher"),
     *(Metric(f"win_{name}", "share", f"the same against {name}", "training battles", "higher") for name in LEVELS),
+    Metric("win_learned", "share", "the same against learned players", "training battles", "higher"),
+    Metric("league_rating", "", "in the league, after Glicko-2", "league rating", "higher"),
+    Metric("league_deviation", "", "its uncertainty: half the width of a 95 % interval is twice this", "league rating"),
+    Metric("league_games", "", "battles reported to the league", "league games"),
+    Metric("league_opponents", "", "players of the league that may be met", "league opponents"),
     Metric("battle_reward", "reward", "of a mech in a whole training battle", "reward", "higher"),
     Metric("battle_length", "s", "mean length of a training battle", "battle length"),
     *(Metric(f"share_{part}", "share", f"of all absolute rewards: {part}", "rewards by part") for part in PARTS),
@@ -77,7 +83,8 @@ class Windows:
         """Note battles that ended."""
         for episode in episodes:
             self.all.append((episode.result, episode.decisions, episode.earned))
-            self.by_opponent.setdefault(episode.opponent, deque(maxlen=WINDOW)).append(episode.result)
+            kind = episode.opponent if episode.opponent in (*LEVELS, *SIMPLE) else "learned"
+            self.by_opponent.setdefault(kind, deque(maxlen=WINDOW)).append(episode.result)
 
     def clear(self) -> None:
         """Another stage begins."""
@@ -90,7 +97,7 @@ class Windows:
             return {}
         result, decisions, earned = np.mean(self.all, 0)
         found = {"win_rate": result, "battle_length": decisions / 4, "battle_reward": earned}
-        found |= {f"win_{name}": float(np.mean(w)) for name, w in self.by_opponent.items() if name in LEVELS}
+        found |= {f"win_{name}": float(np.mean(w)) for name, w in self.by_opponent.items() if name not in SIMPLE}
         return {name: float(value) for name, value in found.items()}
 
     def state(self) -> dict[str, Any]:

@@ -31,7 +31,9 @@ from protege.learn.rollout import Tensors
 
 MOVES: Final = 4
 EWAR: Final = 3
-LOWEST_SPREAD, HIGHEST_SPREAD, FIRST_SPREAD = -3.0, 0.5, -0.7  # of movement before it is squashed, as logarithms
+# Of movement before it is squashed, as logarithms. A smaller one would end exploration where a teacher is imitated
+# well, and gradients grow with its inverse.
+LOWEST_SPREAD, HIGHEST_SPREAD, FIRST_SPREAD = -2.0, 0.5, -0.7
 
 # Values that are 0 or 1 keep their scale.
 FLAGS: Final = frozenset(
@@ -234,7 +236,7 @@ class PilotNetwork(Policy):
     def judge(self, seen: Tensors, taken: Tensors, state: Tensor, starts: Tensor, advice: Tensors | None) -> Judged:
         out, enemies, _ = self.remember(seen, state, starts)
         chances = self.chances(seen, out, enemies)
-        surprise = None if advice is None else -log_prob_of(chances, advice)
+        surprise = None if advice is None else -log_prob_of(chances, advice) / choices_of(chances)
         return Judged(log_prob_of(chances, taken), self._entropy(chances), surprise, self._foresee(seen, out, starts))
 
     def value(self, shared: Tensors, members: int) -> Tensor:
@@ -247,9 +249,8 @@ class PilotNetwork(Policy):
         move = torch.where(chances.legal_move, squashed_entropy(chances.mean, chances.log_spread), 0.0).sum(-1)
         buttons = torch.where(chances.legal_buttons, button_entropy(chances.buttons), 0.0).sum(-1)
         ewar, target = choice_entropy(chances.ewar), choice_entropy(chances.target)
-        choices = chances.legal_move.sum(-1) + chances.legal_buttons.sum(-1) + 2
         total = c.entropy_move * move + c.entropy_buttons * buttons + c.entropy_ewar * ewar + c.entropy_target * target
-        return total / choices
+        return total / choices_of(chances)
 
     def _foresee(self, seen: Tensors, out: Tensor, starts: Tensor) -> Tensor | None:
         """How wrong the predicted next observation is; where none follows in the chunk, not at all."""
@@ -267,6 +268,11 @@ class PilotNetwork(Policy):
         self.enemies.scale.note(seen["enemies"][acted][seen["enemy_mask"][acted]])
         self.critic.mechs.scale.note(shared["mechs"][shared["mechs"][..., at.MECH_ALIVE] > 0])
         self.critic.state.note(shared["state"].flatten(0, -2))
+
+
+def choices_of(chances: Chances) -> Tensor:
+    """How many choices an action is made of, where they are legal."""
+    return chances.legal_move.sum(-1) + chances.legal_buttons.sum(-1) + 2  # warfare and target
 
 
 def log_prob_of(chances: Chances, taken: Tensors) -> Tensor:

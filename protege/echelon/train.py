@@ -1,17 +1,19 @@
 """Trains mech pilots: wiring and the loop. Read it from `train` downwards.
 
 Crews of battles fill a rollout, the learner makes its updates from it, and so on; threads share each of the two. Beside
-them a copy of the pupil is measured on held-out battles (`_Exam`), whose results decide when the next stage begins.
-With `deterministic` exams take their turn, and a run continues after a resume as if it had never stopped. Numbers go
-into the run folder; the only way back is its inbox.
+them a copy of the pupil is measured on held-out battles (`Exam`), whose results decide when the next stage begins.
+With `deterministic` exams take their turn, and a run continues after a resume as if it had never stopped. In a league
+(`Rivals`) the training meets whom it gives, reports every battle and leaves copies of itself. Numbers go into the run
+folder; the only way back is its inbox.
 """
 
-import copy
 import math
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -20,25 +22,25 @@ import numpy as np
 import torch
 
 from protege import ProtegeError, checkpoints
-from protege.echelon.collect import Practice
-from protege.echelon.config import EchelonConfig, Stage, check, stages_of
+from protege.echelon.collect import Finder, Practice
+from protege.echelon.config import SELF, EchelonConfig, Stage, check, self_share, stages_of
 from protege.echelon.env import TASK_VERSION
-from protege.echelon.exams import Cancelled, examine, record_battle
+from protege.echelon.exams import Exam, summary
 from protege.echelon.features import layout_of
 from protege.echelon.gauges import METRICS, SATURATED, Clock, Windows, shares_of
-from protege.echelon.match import checkpoint_of
+from protege.echelon.match import checkpoint_of, find_player
 from protege.echelon.mechs import find_roster
 from protege.echelon.network import PilotNetwork
-from protege.echelon.pupil import KIND, Pupil, about, check_schema
+from protege.echelon.pupil import KIND, about, check_schema
+from protege.echelon.rivals import Rivals
 from protege.learn.ppo import PPO
 from protege.learn.rainbow import LearningFailed, linear
 from protege.runs import Command, Run, Training, create_run, resume_run
 from protege.switches import Report, Scheduled, Switches
 from protege.training import Observer, interrupts
 
-SEED_OF_EXAMS: Final = 2_000_000  # so that exams and what people evaluate with are different battles
 LOG_SECONDS: Final = 2.0
-RECORDINGS_KEPT: Final = 20
+EXAMS_PER_COPY: Final = 10  # a copy enters the league at the latest after so many exams
 MEMORY_OF_LIBRARIES: Final = 500e6  # bytes that Python, torch and compiled code take
 NOT_OFFERED: Final = ("epsilon", "greedy", "pulse")  # switches of learners that explore by random moves
 
@@ -53,28 +55,47 @@ def train(
     """
     check(config)
     torch.set_num_threads(1)  # the threads of a training share the cores; more would fight over them
-    if resume:
-        assert name is not None, "a run to resume has a name"
-        opened = resume_run(name, METRICS, config=config, folder=folder)
-    else:
-        opened = create_run("echelon", "ppo", config, METRICS, score="exam_success", name=name, folder=folder)
-    with opened as run, interrupts(observer) as interrupted:
-        if prepare is not None:
-            prepare(run)
-        loop = _Loop(config, run, observer, time.monotonic() if began is None else began)
-        try:
-            loop.start(resume)
-            loop.run_until_done(interrupted)
-        finally:
-            loop.close()
+    with _league_of(config, folder) as league:
+        if league is not None and name is not None:
+            league.check_name(name, resume)
+        if resume:
+            assert name is not None, "a run to resume has a name"
+            opened = resume_run(name, METRICS, config=config, folder=folder)
+        else:
+            opened = create_run("echelon", "ppo", config, METRICS, score="exam_success", name=name, folder=folder)
+        with opened as run, interrupts(observer) as interrupted:
+            if prepare is not None:
+                prepare(run)
+            loop = _Loop(config, run, observer, time.monotonic() if began is None else began, league)
+            try:
+                loop.start(resume)
+                loop.run_until_done(interrupted)
+            finally:
+                loop.close()
     return run
+
+
+@contextmanager
+def _league_of(config: EchelonConfig, folder: Path | None) -> Iterator[Rivals | None]:
+    """The league of a training, if it has one."""
+    if not config.league:
+        yield None
+        return
+    with closing(Rivals(config.league, config.role, stages_of(config), folder, config.seed)) as league:
+        yield league
 
 
 class _Loop:
     """The state of a training between two rollouts, and what happens with each."""
 
-    def __init__(self, config: EchelonConfig, run: Training, observer: Observer, began: float):
+    def __init__(
+        self, config: EchelonConfig, run: Training, observer: Observer, began: float, league: Rivals | None = None
+    ):
         self.config, self.run, self.observer, self.began = config, run, observer, began
+        self.league = league
+        self.rivals: Rivals | None = None  # the league, in stages that it gives the opponents of
+        self.life_began = 0.0  # of an exploiter, as a share of the budget
+        self.exams_since_copy = self.copied_step = 0
         self.earlier_s = 0.0  # time used up by processes before this one
         self.threads = config.threads or min(2, os.cpu_count() or 1)
         self.stages = stages_of(config)
@@ -87,6 +108,7 @@ class _Loop:
         self.windows, self.clock = Windows(), Clock()
         self.steps = 0  # agent-steps
         self.best = (-math.inf, -math.inf)  # success and margin in an exam of this stage
+        self.measured_by = ""  # the opponent of that exam
         self.next_exam_step = config.exam_every
         self.next_exam_s = self.next_save_s = self.next_log_s = 0.0
 
@@ -108,10 +130,14 @@ class _Loop:
             shares.append(self.elapsed_s() / (60 * self.config.minutes))
         return max(shares)
 
+    def lived(self) -> float:
+        """What schedules go by: the share of the budget that is used up of what was left when this life began."""
+        return max(0.0, self.done() - self.life_began) / max(1e-9, 1.0 - self.life_began)
+
     def imitation(self) -> float:
         """Weight of the advisor, as the settings have it."""
         c = self.config
-        return linear(self.done(), c.imitation, 0.0, c.imitation_share)
+        return linear(self.lived(), c.imitation, 0.0, c.imitation_share)
 
     def scheduled(self) -> Scheduled:
         """What the settings alone would give now."""
@@ -121,10 +147,14 @@ class _Loop:
 
     def start(self, resume: bool) -> None:
         """Warm up or restore, and say what runs."""
+        if self.league is not None:
+            self.league.join(self.run.name)
         resumed = resume and self._restore()
         if not resumed:
             if self.config.start_from:
                 self._take_weights(self.config.start_from)
+            elif self.league is not None and self.league.exploits:
+                self._take_main_weights()
             self._begin_stage()
             self._look_around()
         now = self.elapsed_s()
@@ -137,14 +167,15 @@ class _Loop:
 
     def run_until_done(self, interrupted: threading.Event) -> None:
         """Play, learn, obey, measure, save."""
-        exam: _Exam | None = None
+        exam: Exam | None = None
         wanted = True
         try:
             while wanted and self.done() < 1.0 and not interrupted.is_set():
                 self._turn()
+                self._begin_again_if_due()
                 wanted = self._obey()
                 if exam is None and self._exam_is_due():
-                    exam = _Exam(self)
+                    exam = self._examine()
                 if exam is not None and (self.config.deterministic or not exam.is_alive()):
                     self._examined(exam)
                     exam = None
@@ -157,19 +188,23 @@ class _Loop:
         finally:
             if exam is not None:
                 exam.cancel()
-        if wanted and not interrupted.is_set():
+        is_done = wanted and not interrupted.is_set()
+        if is_done:
             self.observer.noted("the budget is used up: a last exam, and it ends")
-            self._examined(_Exam(self), last=True)
+            self._examined(self._examine(), last=True)
+        if self._leave_last_copy() or is_done:
             self.save()
 
     def _turn(self) -> None:
         """Play a rollout and learn from it."""
         assert self.practice is not None, "a stage has begun"
-        practice, clock, done = self.practice, self.clock, self.done()
+        practice, clock, lived = self.practice, self.clock, self.lived()
+        if self.rivals is not None:
+            practice.meet(self.rivals.chances())
         began = time.perf_counter()
-        steps = practice.play(done)
+        steps = practice.play(lived)
         then = time.perf_counter()
-        rate = self.learner.set_progress(done, self.switches.rate_factor)
+        rate = self.learner.set_progress(lived, self.switches.rate_factor)
         imitation = self.switches.teacher(self.scheduled()) if self.config.imitation > 0 else 0.0
         figures: dict[str, float] = {}
         spent = self.learner.cpu_s
@@ -187,6 +222,8 @@ class _Loop:
             self.windows.add(crew.episodes)
             clock.cpu["simulating"] += crew.simulating_s
             clock.cpu["acting"] += crew.acting_s
+        if self.rivals is not None:
+            self.rivals.report(episode for crew in practice.crews for episode in crew.episodes)
         if self.elapsed_s() >= self.next_log_s:
             self.next_log_s = self.elapsed_s() + LOG_SECONDS
             self._log(figures | {"learning_rate": rate, "imitation": imitation})
@@ -206,7 +243,7 @@ class _Loop:
             "living": float(acted.float().mean()),
             "stage": self.stage_number,
             "progress": min(1.0, self.done()),
-        }
+        } | (self.rivals.figures() if self.rivals is not None else {})
         self.run.log(self.steps, **figures)
         self.observer.progressed(self.steps, self.done(), figures)
 
@@ -215,7 +252,15 @@ class _Loop:
     def _begin_stage(self) -> None:
         if self.practice is not None:
             self.practice.close()
-        self.practice = Practice(self.stage, self.stage_number, self.config, self.network, self.threads)
+        stage = self.stage
+        find: Finder = find_player
+        self.rivals = self.league if self.league is not None and self.league.fits(stage) else None
+        if self.rivals is not None:
+            alone = self_share(self.config, stage)
+            shares = {name: (1.0 - alone) * chance for name, chance in self.rivals.chances().items()}
+            stage = replace(stage, opponents=(*([(SELF, alone)] if alone else []), *shares.items()))
+            find = self.rivals.find
+        self.practice = Practice(stage, self.stage_number, self.config, self.network, self.threads, find)
         self.windows.clear()
         self.best = (-math.inf, -math.inf)
 
@@ -238,6 +283,64 @@ class _Loop:
         self.observer.noted(text)
         self._begin_stage()
         self.next_exam_s = self.elapsed_s() + self.config.exam_seconds
+
+    # --- the league ---
+
+    def _tell_league(self, text: str) -> None:
+        self.run.event("league", text)
+        self.observer.noted(text)
+
+    def _take_main_weights(self) -> None:
+        """An exploiter begins with what it is to beat, if it can."""
+        assert self.league is not None, "exploiters are in a league"
+        main = self.league.main()
+        if main is None:
+            self._tell_league("begins with fresh weights: there is no main agent yet")
+            return
+        try:
+            self._take_weights(main.player)
+            self._tell_league(f"begins with the weights of {main.name}")
+        except checkpoints.CheckpointMismatch:
+            self._tell_league(f"begins with fresh weights: the network of {main.name} has other sizes")
+
+    def _begin_again_if_due(self) -> None:
+        """An exploiter that has done its work, or had its games, leaves a copy and begins again."""
+        reason = self.rivals.reset_due() if self.rivals is not None and self.done() < 1.0 else ""
+        if not reason:
+            return
+        assert self.rivals is not None and self.practice is not None, "a stage has begun"
+        self._leave_copy()
+        self.rivals.reset(reason)
+        self._tell_league(f"{reason}: goes on as {self.rivals.agent.name}")
+        self.life_began, self.best = self.done(), (-math.inf, -math.inf)
+        torch.manual_seed(self.config.seed + self.rivals.agent.id)
+        self.network.load_state_dict(PilotNetwork(self.config.network).state_dict())
+        self._take_main_weights()
+        self.learner.optimiser.state.clear()
+        self.practice.begin_anew()
+        self.windows.clear()
+        self._look_around()
+        self.save()  # at once: these weights and the new life belong together
+
+    def _leave_copy(self) -> None:
+        """What the pupil is now becomes a candidate."""
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "copy.safetensors"
+            self._save_to(path, self.network, {"seed": self.config.seed, "agent_steps": self.steps})
+            self._submit(path, self.steps)
+
+    def _leave_last_copy(self) -> bool:
+        """The same at the end, unless it has learned nothing since; whether it did."""
+        due = self.rivals is not None and self.copied_step != self.steps
+        if due:
+            self._leave_copy()
+        return due
+
+    def _submit(self, checkpoint: Path, step: int) -> None:
+        assert self.rivals is not None, "the league has this stage"
+        copied = self.rivals.submit(checkpoint, step)
+        self.exams_since_copy, self.copied_step = 0, step
+        self._tell_league(f"{copied.name} is a {copied.kind} of league {self.rivals.league.name}")
 
     # --- commands ---
 
@@ -281,14 +384,25 @@ class _Loop:
             return self.steps >= self.next_exam_step
         return self.elapsed_s() >= self.next_exam_s
 
-    def _examined(self, finished: "_Exam", last: bool = False) -> None:
+    def _examine(self) -> Exam:
+        assert self.practice is not None, "a stage has begun"
+        target = self.rivals.target() if self.rivals is not None else None
+        opponents = {target.name: target.player} if target else {name: name for name in self.stage.exam}
+        return Exam(
+            self.config, self.run, self.network, self.stage, opponents, self.practice.maps, self.steps,
+            of=(self.stage_number, self.life_began),
+        )  # fmt: skip
+
+    def _examined(self, finished: Exam, last: bool = False) -> None:
         """Note a result: it says which checkpoint is the best, and whether the stage is passed."""
         exams = finished.result()
         self.next_exam_s = self.elapsed_s() + self.config.exam_seconds
         self.next_exam_step = self.steps + self.config.exam_every
-        if finished.stage_number != self.stage_number:
-            return  # the stage ended meanwhile
+        if finished.of != (self.stage_number, self.life_began):
+            return  # what was measured has ended meanwhile
         first = exams[0]
+        if self.measured_by != first["opponent"]:
+            self.measured_by, self.best = first["opponent"], (-math.inf, -math.inf)
         figures = {f"exam_{name}": first[name] for name in ("success", "success_low", "success_high", "margin")}
         declared = {metric.name for metric in METRICS}
         by_opponent = {f"exam_{exam['opponent']}": exam["success"] for exam in exams}
@@ -300,6 +414,12 @@ class _Loop:
             self.best = result
             kept = {"seed": self.config.seed, "elapsed_s": self.elapsed_s(), "agent_steps": finished.steps}
             self._save_to(self.run.best, finished.pupil.network, kept | {"exam": first})
+        if self.rivals is not None:
+            self.exams_since_copy += 1
+            if better:
+                self._submit(self.run.best, finished.steps)
+            elif self.exams_since_copy >= EXAMS_PER_COPY:
+                self._leave_copy()
         self.observer.examined(first | {"summary": summary(exams)}, 0.0, better)
         if not last and first["success_low"] >= self.stage.gate and self.stage_number + 1 < len(self.stages):
             self._next_stage(f"success {first['success']:.0%}, at least {first['success_low']:.0%}")
@@ -316,6 +436,8 @@ class _Loop:
             "stage": self.stage_number,
             "stage_began": self.stage_began,
             "best": list(self.best),
+            "measured_by": self.measured_by,
+            "league": [self.life_began, self.exams_since_copy, self.copied_step],
             "next_exam_step": self.next_exam_step,
             "windows": self.windows.state(),
             "switches": self.switches.state(),
@@ -356,6 +478,8 @@ class _Loop:
         except (ProtegeError, ValueError, KeyError):
             self.observer.noted("other settings than before: battles begin anew")
         self.best = (state["best"][0], state["best"][1])
+        self.measured_by = state.get("measured_by", self.stage.exam[0])  # runs of before do not know it
+        self.life_began, self.exams_since_copy, self.copied_step = state.get("league", (0.0, 0, 0))
         self.next_exam_step = state["next_exam_step"]
         self.windows.restore(state["windows"])
         self.switches.restore(state["switches"])
@@ -385,8 +509,13 @@ class _Loop:
         budget = [f"{c.minutes:g} minutes"] * bool(c.minutes and not c.deterministic)
         budget += [f"{c.agent_steps:,} agent-steps"] * bool(c.agent_steps)
         opponents = ", ".join(f"{name} {share:g}" for name, share in self.stage.opponents)
+        if self.rivals is not None:
+            alone = self_share(c, self.stage)
+            opponents = f"league {self.rivals.league.name}" + (f", and itself {alone:.0%}" if alone else "")
         shape = practice.rollout.shape
-        switched = self.switches.changed()
+        more = {"league": self.rivals.summary()} if self.rivals is not None else {}
+        if switched := self.switches.changed():
+            more["switched"] = f"{switched}, as before"
         return {
             "run": f"{self.run.path}, " + (f"resumed at agent-step {self.steps:,}" if resumed else "fresh"),
             "game": f"Echelon, task version {TASK_VERSION}, seed {c.seed}",
@@ -400,73 +529,14 @@ class _Loop:
             "device": f"CPU, {os.cpu_count()} cores; {self.threads} threads play and learn in turn"
             + ("" if c.deterministic else ", one measures"),
             "budget": " or ".join(budget) or "none: stop it with Ctrl-C",
-        } | ({"switched": f"{switched}, as before"} if switched else {})  # fmt: skip
+        } | more  # fmt: skip
 
 
-def summary(exams: list[dict[str, Any]]) -> str:
-    """Exams in words."""
-    told = [
-        f"{exam['success']:.0%} ({exam['success_low']:.0%}–{exam['success_high']:.0%}) against {exam['opponent']}"
-        for exam in exams
-    ]
-    return f"{', '.join(told)}; {exams[0]['length_mean']:.0f} s a battle, {sum(e['seconds'] for e in exams):.0f} s"
-
-
-class _Exam(threading.Thread):
-    """Measures a copy of the pupil beside the training."""
-
-    def __init__(self, loop: _Loop):
-        super().__init__(name="exam", daemon=True)
-        assert loop.practice is not None, "a stage has begun"
-        self.config, self.run_folder = loop.config, loop.run
-        self.stage, self.stage_number, self.maps = loop.stage, loop.stage_number, loop.practice.maps
-        self.steps = loop.steps
-        self.pupil = Pupil(copy.deepcopy(loop.network), sampled=loop.config.sampled_exams)
-        self.cancelled = threading.Event()
-        self.found: list[dict[str, Any]] | Exception = []
-        self.start()
-
-    def run(self) -> None:
-        c = self.config
-        try:
-            self.found = [
-                examine(
-                    self.pupil, self.stage, opponent, maps=self.maps, matches=c.exam_matches,
-                    seed=SEED_OF_EXAMS + c.seed, cancelled=self.cancelled,
-                )
-                for opponent in self.stage.exam
-            ]  # fmt: skip
-            self._record()
-        except Exception as problem:  # whatever it is, the training raises it
-            self.found = problem
-
-    def _record(self) -> None:
-        """Keep one battle to be watched, and the newest of those before."""
-        name = f"step-{self.steps:012d}.rec"
-        record_battle(
-            self.pupil, self.stage, self.stage.exam[0], self.run_folder.recordings / name,
-            maps=self.maps, name=self.run_folder.name, seed=SEED_OF_EXAMS + self.steps,
-        )  # fmt: skip
-        for path in sorted(self.run_folder.recordings.glob("step-*.rec"))[:-RECORDINGS_KEPT]:
-            path.unlink()
-
-    def result(self) -> list[dict[str, Any]]:
-        """Wait for the end."""
-        self.join()
-        if isinstance(self.found, Exception):
-            raise self.found
-        return self.found
-
-    def cancel(self) -> None:
-        """Give up."""
-        self.cancelled.set()
-        self.join()
-        assert not isinstance(self.found, Exception) or isinstance(self.found, Cancelled), self.found
-
-
-def estimate(config: EchelonConfig) -> dict[str, str]:
-    """What a training would need, from a few real rollouts of its last stage."""
+def estimate(config: EchelonConfig, folder: Path | None = None) -> dict[str, str]:
+    """What a training would need, from a few real rollouts of its last stage against scripted players."""
     check(config)
+    with _league_of(config, folder):
+        pass  # a league that does not fit is refused here already
     torch.set_num_threads(1)
     stage = stages_of(config)[-1]
     threads = config.threads or min(2, os.cpu_count() or 1)
@@ -480,8 +550,8 @@ def estimate(config: EchelonConfig) -> dict[str, str]:
         learner.learn(practice.rollout, config.imitation)
         took.append(time.perf_counter() - began)
     rate = steps / min(took)
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "checkpoint"
+    with TemporaryDirectory() as room:
+        file = Path(room) / "checkpoint"
         state = {"crews": [crew.save() for crew in practice.crews], "optimiser": learner.optimiser.state_dict()}
         checkpoints.save(file, checkpoints.weights(network, "network"), state, kind=KIND, task_version=TASK_VERSION)
         checkpoint = file.stat().st_size

@@ -56,7 +56,7 @@ class Judged(NamedTuple):
 
     log_prob: Tensor  # of what was done
     entropy: Tensor  # mean over the choices that were legal
-    surprise: Tensor | None = None  # of a teacher's choices: minus their log-probability
+    surprise: Tensor | None = None  # of a teacher's choices: minus their log-probability, on average
     misprediction: Tensor | None = None  # error of the predicted next observation
 
 

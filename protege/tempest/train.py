@@ -33,7 +33,7 @@ from protege.tempest.players import measure
 from protege.tempest.practice import FastPractice, Piece, Practice
 from protege.tempest.rainbow import RainbowPractice
 from protege.tempest.recording import NO_MOVE, SUFFIX, save_recording
-from protege.training import Observer, interrupts
+from protege.training import Observer, interrupts, step_back
 
 SEED_OF_EXAMS: Final = 2_000_000  # so that exams and what people evaluate with are different games
 LOG_SECONDS: Final = 2.0
@@ -359,6 +359,7 @@ class _Exam(threading.Thread):
         self.start()
 
     def run(self) -> None:
+        step_back()
         began = time.thread_time()
         games = self.loop.exam_games()
         self.moves = np.full((games["games"], games["max_frames"]), NO_MOVE, np.uint8)
@@ -428,6 +429,7 @@ class _Ahead:
             self.free.put(practice.empty())
 
     def _play(self) -> None:
+        step_back()
         while (content := self.free.get()) is not None:
             try:
                 self.ready.put(self.practice.play(content))
