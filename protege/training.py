@@ -1,16 +1,19 @@
-"""What every training shares: who is told how it goes, and how it is asked to stop."""
+"""What every training shares: who is told how it goes, its clocks, what it does on command, how it is asked to stop."""
 
 import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final, Protocol
 
-from protege.switches import Report
+from protege.runs import Command, Training
+from protege.switches import Report, Scheduled, Switches
 
+LOG_SECONDS: Final = 2.0
 LOW_PRIORITY: Final = 10  # as `nice` counts
 
 
@@ -40,6 +43,109 @@ class Observer(Protocol):
     def reported(self, report: Report) -> None:
         """The answer to a command that asked for a table."""
         return None
+
+
+class Timing(Protocol):
+    """What a loop needs of a training's settings."""
+
+    @property
+    def exam_seconds(self) -> float: ...
+    @property
+    def exam_every(self) -> int: ...
+    @property
+    def autosave_seconds(self) -> float: ...
+    @property
+    def deterministic(self) -> bool: ...
+
+
+class Loop:
+    """What the loop of every training has alike: clocks, when an exam is due, and obeying commands."""
+
+    unit: str  # what its steps are called
+    switches: Switches
+
+    def __init__(self, timing: Timing, run: Training, observer: Observer, began: float):
+        """`began` is when the budget's clock started, by `time.monotonic`."""
+        self.timing, self.run, self.observer, self.began = timing, run, observer, began
+        self.earlier_s = 0.0  # time used up by processes before this one
+        self.next_exam_step = timing.exam_every
+        self.next_exam_s = self.next_save_s = self.next_log_s = 0.0
+
+    @property
+    def step(self) -> int:
+        """Learned from so far."""
+        raise NotImplementedError
+
+    def scheduled(self) -> Scheduled:
+        """What the settings alone would give now."""
+        raise NotImplementedError
+
+    def save(self) -> None:
+        """Write everything a resumed run needs."""
+        raise NotImplementedError
+
+    def elapsed_s(self) -> float:
+        """Budget time used up so far."""
+        return self.earlier_s + time.monotonic() - self.began
+
+    def start_clocks(self) -> None:
+        """From now on time counts towards the next exam, checkpoint and line of figures."""
+        now = self.elapsed_s()
+        self.next_exam_s = now + self.timing.exam_seconds / 2
+        self.next_save_s = now + self.timing.autosave_seconds
+        self.next_log_s = now + LOG_SECONDS
+
+    def log_is_due(self) -> bool:
+        """Whether figures are to be logged; if so, the next ones are due two seconds from now."""
+        due = self.elapsed_s() >= self.next_log_s
+        if due:
+            self.next_log_s = self.elapsed_s() + LOG_SECONDS
+        return due
+
+    def exam_is_due(self) -> bool:
+        """Whether the pupil is to be measured: by the clock, or where that would change the numbers, by steps."""
+        if self.timing.deterministic:
+            return self.step >= self.next_exam_step
+        return self.elapsed_s() >= self.next_exam_s
+
+    def plan_exam(self, pause_s: float = 0.0) -> None:
+        """The next one is as far away as the settings say, and not before the pause is over."""
+        self.next_exam_s = self.elapsed_s() + max(self.timing.exam_seconds, pause_s)
+        self.next_exam_step = self.step + self.timing.exam_every
+
+    def obey(self) -> bool:
+        """Do what the inbox asks for; False ends the training."""
+        for command in self.run.commands():
+            answer = self._answer(command)
+            if isinstance(answer, Report):
+                self.run.event("report", answer.text())
+                self.observer.reported(answer)
+            else:
+                self.run.event("command", f"{command.name}: {answer}")
+                self.observer.noted(answer)
+            if command.name == "stop":
+                return False
+        return True
+
+    def _answer(self, command: Command) -> Report | str:
+        match command.name:
+            case "stop":
+                return "saving and stopping"
+            case "save":
+                self.save()
+                return f"saved at {self.unit} {self.step:,}"
+            case "evaluate":
+                self.next_exam_s, self.next_exam_step = 0.0, 0
+                return "the pupil is measured now, or right after the exam that is going on"
+            case _:
+                answer = self.switches.obey(command.name, command.arguments, self.scheduled())
+                self.show_switches()
+                return answer
+
+    def show_switches(self) -> None:
+        """Tell everybody how the controls stand."""
+        self.run.show_switches(self.switches.view())
+        self.observer.switched(self.switches.view())
 
 
 @contextmanager

@@ -154,7 +154,7 @@ def test_a_number_that_is_not_finite_ends_the_training_and_keeps_the_last_checkp
 def test_every_figure_is_declared_once_and_shares_add_up(tmp_path, monkeypatch):
     names = [metric.name for metric in METRICS]
     assert len(names) == len(set(names))
-    monkeypatch.setattr("protege.echelon.train.LOG_SECONDS", 0.0)
+    monkeypatch.setattr("protege.training.LOG_SECONDS", 0.0)
     run = train(TINY, Notes(), name="figures", folder=tmp_path)
     latest = {name: float(point.value or 0.0) for name, point in run.metrics.latest().items()}
     assert latest["time_playing"] + latest["time_learning"] + latest["time_else"] == pytest.approx(1.0)

@@ -86,7 +86,7 @@ def filed(league):
 
 
 def test_opponents_come_from_the_league_and_only_the_training_is_rated(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("protege.echelon.train.LOG_SECONDS", 0.0)
+    monkeypatch.setattr("protege.training.LOG_SECONDS", 0.0)
     notes = Notes()
     with make_duels(tmp_path) as league:
         before = {entry.id: entry for entry in league.entries()}

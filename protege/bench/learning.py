@@ -72,8 +72,8 @@ def dashboard(seconds: float) -> Figures:
     from protege.dashboard.beside import READY, Beside
     from protege.runs import Training
     from protege.tempest.config import PRESETS
-    from protege.tempest.train import LOG_SECONDS, train
-    from protege.training import Observer
+    from protege.tempest.train import train
+    from protege.training import LOG_SECONDS, Observer
 
     class Meter(Observer):
         """The training's observer: sends viewers in and out, and notes what a frame cost meanwhile."""

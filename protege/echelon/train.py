@@ -35,11 +35,10 @@ from protege.echelon.pupil import KIND, about, check_schema
 from protege.echelon.rivals import Rivals
 from protege.learn.ppo import PPO
 from protege.learn.rainbow import LearningFailed, linear
-from protege.runs import Command, Run, Training, create_run, resume_run
-from protege.switches import Report, Scheduled, Switches
-from protege.training import Observer, interrupts
+from protege.runs import Run, Training, create_run, resume_run
+from protege.switches import Scheduled, Switches
+from protege.training import LOG_SECONDS, Loop, Observer, interrupts
 
-LOG_SECONDS: Final = 2.0
 EXAMS_PER_COPY: Final = 10  # a copy enters the league at the latest after so many exams
 MEMORY_OF_LIBRARIES: Final = 500e6  # bytes that Python, torch and compiled code take
 NOT_OFFERED: Final = ("epsilon", "greedy", "pulse")  # switches of learners that explore by random moves
@@ -85,18 +84,20 @@ def _league_of(config: EchelonConfig, folder: Path | None) -> Iterator[Rivals | 
         yield league
 
 
-class _Loop:
+class _Loop(Loop):
     """The state of a training between two rollouts, and what happens with each."""
+
+    unit = "agent-step"
 
     def __init__(
         self, config: EchelonConfig, run: Training, observer: Observer, began: float, league: Rivals | None = None
     ):
-        self.config, self.run, self.observer, self.began = config, run, observer, began
+        super().__init__(config, run, observer, began)
+        self.config = config
         self.league = league
         self.rivals: Rivals | None = None  # the league, in stages that it gives the opponents of
         self.life_began = 0.0  # of an exploiter, as a share of the budget
         self.exams_since_copy = self.copied_step = 0
-        self.earlier_s = 0.0  # time used up by processes before this one
         self.threads = config.threads or min(2, os.cpu_count() or 1)
         self.stages = stages_of(config)
         self.stage_number, self.stage_began = 0, 0.0  # the latter as a share of the budget
@@ -106,26 +107,24 @@ class _Loop:
         self.practice: Practice | None = None
         self.switches = Switches(config.ppo.learning_rate, lacks=NOT_OFFERED)
         self.windows, self.clock = Windows(), Clock()
-        self.steps = 0  # agent-steps
+        self.agent_steps = 0
         self.best = (-math.inf, -math.inf)  # success and margin in an exam of this stage
         self.measured_by = ""  # the opponent of that exam
-        self.next_exam_step = config.exam_every
-        self.next_exam_s = self.next_save_s = self.next_log_s = 0.0
+
+    @property
+    def step(self) -> int:
+        return self.agent_steps
 
     @property
     def stage(self) -> Stage:
         """What is practised now."""
         return self.stages[self.stage_number]
 
-    def elapsed_s(self) -> float:
-        """Budget time used up so far."""
-        return self.earlier_s + time.monotonic() - self.began
-
     def done(self) -> float:
         """Share of the budget that is used up."""
         shares = [0.0]
         if self.config.agent_steps:
-            shares.append(self.steps / self.config.agent_steps)
+            shares.append(self.agent_steps / self.config.agent_steps)
         if self.config.minutes and not self.config.deterministic:
             shares.append(self.elapsed_s() / (60 * self.config.minutes))
         return max(shares)
@@ -141,7 +140,7 @@ class _Loop:
 
     def scheduled(self) -> Scheduled:
         """What the settings alone would give now."""
-        return Scheduled(self.steps, 0.0, self.imitation())
+        return Scheduled(self.agent_steps, 0.0, self.imitation())
 
     # --- the loop ---
 
@@ -157,12 +156,9 @@ class _Loop:
                 self._take_main_weights()
             self._begin_stage()
             self._look_around()
-        now = self.elapsed_s()
-        self.next_exam_s = now + self.config.exam_seconds / 2
-        self.next_save_s = now + self.config.autosave_seconds
-        self.next_log_s = now + LOG_SECONDS
-        self.clock.start(self.steps, self.learner.updates)
-        self._show_switches()
+        self.start_clocks()
+        self.clock.start(self.agent_steps, self.learner.updates)
+        self.show_switches()
         self.observer.started(self._report(resumed), self.done())
 
     def run_until_done(self, interrupted: threading.Event) -> None:
@@ -173,8 +169,8 @@ class _Loop:
             while wanted and self.done() < 1.0 and not interrupted.is_set():
                 self._turn()
                 self._begin_again_if_due()
-                wanted = self._obey()
-                if exam is None and self._exam_is_due():
+                wanted = self.obey()
+                if exam is None and self.exam_is_due():
                     exam = self._examine()
                 if exam is not None and (self.config.deterministic or not exam.is_alive()):
                     self._examined(exam)
@@ -214,7 +210,7 @@ class _Loop:
             except LearningFailed as failure:
                 raise type(failure)(f"{failure}; see {self.run.diagnose(failure.report)}", failure.report) from failure
             practice.note_inputs()
-        self.steps += steps
+        self.agent_steps += steps
         clock.playing += then - began
         clock.learning += time.perf_counter() - then
         clock.cpu["learning"] += self.learner.cpu_s - spent
@@ -224,8 +220,7 @@ class _Loop:
             clock.cpu["acting"] += crew.acting_s
         if self.rivals is not None:
             self.rivals.report(episode for crew in practice.crews for episode in crew.episodes)
-        if self.elapsed_s() >= self.next_log_s:
-            self.next_log_s = self.elapsed_s() + LOG_SECONDS
+        if self.log_is_due():
             self._log(figures | {"learning_rate": rate, "imitation": imitation})
 
     def _log(self, figures: dict[str, float]) -> None:
@@ -233,7 +228,7 @@ class _Loop:
         rollout, crews = self.practice.rollout, self.practice.crews
         acted = rollout.acted
         weights = crews[0].arena.weights
-        figures |= self.windows.figures() | self.clock.figures(self.steps, self.learner.updates)
+        figures |= self.windows.figures() | self.clock.figures(self.agent_steps, self.learner.updates)
         figures |= shares_of(np.sum([crew.parts for crew in crews], 0))
         figures |= {
             "entropy_weight": self.learner.entropy_weight,
@@ -244,8 +239,8 @@ class _Loop:
             "stage": self.stage_number,
             "progress": min(1.0, self.done()),
         } | (self.rivals.figures() if self.rivals is not None else {})
-        self.run.log(self.steps, **figures)
-        self.observer.progressed(self.steps, self.done(), figures)
+        self.run.log(self.agent_steps, **figures)
+        self.observer.progressed(self.agent_steps, self.done(), figures)
 
     # --- stages ---
 
@@ -278,7 +273,7 @@ class _Loop:
         name = self.config.stages[self.stage_number]
         self.stage_number += 1
         self.stage_began = self.done()
-        text = f"{name} ends ({why}); {self.config.stages[self.stage_number]} begins at agent-step {self.steps:,}"
+        text = f"{name} ends ({why}); {self.config.stages[self.stage_number]} begins at agent-step {self.agent_steps:,}"
         self.run.event("stage", text)
         self.observer.noted(text)
         self._begin_stage()
@@ -326,12 +321,12 @@ class _Loop:
         """What the pupil is now becomes a candidate."""
         with TemporaryDirectory() as folder:
             path = Path(folder) / "copy.safetensors"
-            self._save_to(path, self.network, {"seed": self.config.seed, "agent_steps": self.steps})
-            self._submit(path, self.steps)
+            self._save_to(path, self.network, {"seed": self.config.seed, "agent_steps": self.agent_steps})
+            self._submit(path, self.agent_steps)
 
     def _leave_last_copy(self) -> bool:
         """The same at the end, unless it has learned nothing since; whether it did."""
-        due = self.rivals is not None and self.copied_step != self.steps
+        due = self.rivals is not None and self.copied_step != self.agent_steps
         if due:
             self._leave_copy()
         return due
@@ -342,62 +337,21 @@ class _Loop:
         self.exams_since_copy, self.copied_step = 0, step
         self._tell_league(f"{copied.name} is a {copied.kind} of league {self.rivals.league.name}")
 
-    # --- commands ---
-
-    def _obey(self) -> bool:
-        """Do what the inbox asks for; False ends the training."""
-        for command in self.run.commands():
-            answer = self._answer(command)
-            if isinstance(answer, Report):
-                self.run.event("report", answer.text())
-                self.observer.reported(answer)
-            else:
-                self.run.event("command", f"{command.name}: {answer}")
-                self.observer.noted(answer)
-            if command.name == "stop":
-                return False
-        return True
-
-    def _answer(self, command: Command) -> Report | str:
-        match command.name:
-            case "stop":
-                return "saving and stopping"
-            case "save":
-                self.save()
-                return f"saved at agent-step {self.steps:,}"
-            case "evaluate":
-                self.next_exam_s, self.next_exam_step = 0.0, 0
-                return "the pupil is measured now, or right after the exam that is going on"
-            case _:
-                answer = self.switches.obey(command.name, command.arguments, self.scheduled())
-                self._show_switches()
-                return answer
-
-    def _show_switches(self) -> None:
-        self.run.show_switches(self.switches.view())
-        self.observer.switched(self.switches.view())
-
     # --- exams ---
-
-    def _exam_is_due(self) -> bool:
-        if self.config.deterministic:
-            return self.steps >= self.next_exam_step
-        return self.elapsed_s() >= self.next_exam_s
 
     def _examine(self) -> Exam:
         assert self.practice is not None, "a stage has begun"
         target = self.rivals.target() if self.rivals is not None else None
         opponents = {target.name: target.player} if target else {name: name for name in self.stage.exam}
         return Exam(
-            self.config, self.run, self.network, self.stage, opponents, self.practice.maps, self.steps,
+            self.config, self.run, self.network, self.stage, opponents, self.practice.maps, self.agent_steps,
             of=(self.stage_number, self.life_began),
         )  # fmt: skip
 
     def _examined(self, finished: Exam, last: bool = False) -> None:
         """Note a result: it says which checkpoint is the best, and whether the stage is passed."""
         exams = finished.result()
-        self.next_exam_s = self.elapsed_s() + self.config.exam_seconds
-        self.next_exam_step = self.steps + self.config.exam_every
+        self.plan_exam()
         if finished.of != (self.stage_number, self.life_began):
             return  # what was measured has ended meanwhile
         first = exams[0]
@@ -407,7 +361,7 @@ class _Loop:
         declared = {metric.name for metric in METRICS}
         by_opponent = {f"exam_{exam['opponent']}": exam["success"] for exam in exams}
         figures |= {name: value for name, value in by_opponent.items() if name in declared}
-        self.run.log(self.steps, **figures, exam_length=first["length_mean"])
+        self.run.log(self.agent_steps, **figures, exam_length=first["length_mean"])
         result = first["success"], first["margin"]
         better = result >= self.best
         if better:
@@ -431,7 +385,7 @@ class _Loop:
         assert self.practice is not None, "a stage has begun"
         self.next_save_s = self.elapsed_s() + self.config.autosave_seconds
         state = {
-            "steps": self.steps,
+            "steps": self.agent_steps,
             "elapsed_s": self.elapsed_s(),
             "stage": self.stage_number,
             "stage_began": self.stage_began,
@@ -447,7 +401,7 @@ class _Loop:
             "crews": [crew.save() for crew in self.practice.crews],
         }
         self._save_to(self.run.last, self.network, state)
-        self.run.event("autosave", f"agent-step {self.steps:,}")
+        self.run.event("autosave", f"agent-step {self.agent_steps:,}")
 
     def _save_to(self, path: Path, network: PilotNetwork, state: dict[str, Any]) -> None:
         assert self.practice is not None, "a stage has begun"
@@ -468,7 +422,7 @@ class _Loop:
         checkpoints.restore_weights(self.network, saved, "network")
         checkpoints.restore_optimiser(self.learner.optimiser, state["optimiser"])
         checkpoints.restore_torch_generator(self.learner.order, state["order"])
-        self.learner.updates, self.steps = state["updates"], state["steps"]
+        self.learner.updates, self.agent_steps = state["updates"], state["steps"]
         self.earlier_s, self.stage_began = state["elapsed_s"], state["stage_began"]
         self._begin_stage()
         assert self.practice is not None, "a stage has begun"
@@ -483,7 +437,7 @@ class _Loop:
         self.next_exam_step = state["next_exam_step"]
         self.windows.restore(state["windows"])
         self.switches.restore(state["switches"])
-        self.run.rewind(self.steps)
+        self.run.rewind(self.agent_steps)
         return True
 
     def _check_fits(self, saved: checkpoints.Checkpoint) -> None:
@@ -517,7 +471,7 @@ class _Loop:
         if switched := self.switches.changed():
             more["switched"] = f"{switched}, as before"
         return {
-            "run": f"{self.run.path}, " + (f"resumed at agent-step {self.steps:,}" if resumed else "fresh"),
+            "run": f"{self.run.path}, " + (f"resumed at agent-step {self.agent_steps:,}" if resumed else "fresh"),
             "game": f"Echelon, task version {TASK_VERSION}, seed {c.seed}",
             "stage": f"{c.stages[self.stage_number]}: {self.stage.roster} on {self.stage.size} x {self.stage.size}, "
             f"against {opponents}" + (f"; then {', '.join(c.stages[self.stage_number + 1 :])}"

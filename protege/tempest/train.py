@@ -22,8 +22,8 @@ import torch
 from protege import checkpoints
 from protege.evaluate import EVALUATION
 from protege.learn.rainbow import LearningFailed
-from protege.runs import Command, Run, Training, create_run, resume_run
-from protege.switches import Report
+from protege.runs import Run, Training, create_run, resume_run
+from protege.switches import Scheduled
 from protege.tempest.bridge import BridgeConfig
 from protege.tempest.cabinets import CabinetPractice
 from protege.tempest.config import TempestConfig, check
@@ -33,10 +33,9 @@ from protege.tempest.players import measure
 from protege.tempest.practice import FastPractice, Piece, Practice
 from protege.tempest.rainbow import RainbowPractice
 from protege.tempest.recording import NO_MOVE, SUFFIX, save_recording
-from protege.training import Observer, interrupts, step_back
+from protege.training import LOG_SECONDS, Loop, Observer, interrupts, step_back
 
 SEED_OF_EXAMS: Final = 2_000_000  # so that exams and what people evaluate with are different games
-LOG_SECONDS: Final = 2.0
 MEMORY_OF_LIBRARIES: Final = 500e6  # bytes that Python, torch and compiled code take
 MOST_FOR_LAST_EXAM: Final = 0.05  # share of the budget kept back for the exam at the end
 EXAM_PAUSE: Final = 3.0  # times as long as an exam took, nothing is measured after it: strong pupils play long games
@@ -73,15 +72,16 @@ def train(
     return run
 
 
-class _Loop:
+class _Loop(Loop):
     """The state of a training between two pieces of play, and what happens with each."""
+
+    unit = "frame"
 
     def __init__(
         self, config: TempestConfig, run: Training, observer: Observer, began: float, bridge: BridgeConfig | None
     ):
-        self.config, self.run, self.observer = config, run, observer
-        self.began = began
-        self.earlier_s = 0.0  # time used up by processes before this one
+        super().__init__(config, run, observer, began)
+        self.config = config
         self.reserve_s = 0.0  # kept back for the last exam
         self.best = -math.inf  # points per life
         cores = os.cpu_count() or 1
@@ -97,23 +97,19 @@ class _Loop:
         self.windows = Windows()
         self.accounts = Accounts(1 if config.deterministic else min(cores, self.threads + 2))
         self.teacher = 0.0
-        self.next_exam_frame = config.exam_every
-        self.next_exam_s = self.next_save_s = self.next_log_s = 0.0
 
     @property
-    def frames(self) -> int:
-        """Learned from so far."""
+    def step(self) -> int:
         return self.practice.frames
 
-    def elapsed_s(self) -> float:
-        """Budget time used up so far."""
-        return self.earlier_s + time.monotonic() - self.began
+    def scheduled(self) -> Scheduled:
+        return self.practice.scheduled()
 
     def done(self) -> float:
         """Share of the budget that is used up."""
         shares = [0.0]
         if self.config.frames:
-            shares.append(self.frames / self.config.frames)
+            shares.append(self.step / self.config.frames)
         if self.config.minutes and not self.config.deterministic:
             shares.append(self.elapsed_s() / max(1.0, 60 * self.config.minutes - self.reserve_s))
         return max(shares)
@@ -125,12 +121,9 @@ class _Loop:
             self.practice.start()
         teachers = [measure(name, **self.exam_games()) for name in ("teacher", "teacher-full")]
         self.teacher = max(found["score_mean"] for found in teachers)
-        now = self.elapsed_s()
-        self.next_exam_s = now + self.config.exam_seconds / 2
-        self.next_save_s = now + self.config.autosave_seconds
-        self.next_log_s = now + LOG_SECONDS
-        self.accounts.start(self.frames, self.practice.updates)
-        self._show_switches()
+        self.start_clocks()
+        self.accounts.start(self.step, self.practice.updates)
+        self.show_switches()
         self.observer.started(self._report(resumed), self.done())
 
     def run_until_done(self, interrupted: threading.Event) -> None:
@@ -143,8 +136,8 @@ class _Loop:
                 piece = play.next()
                 self._learn(piece)
                 play.give_back(piece.content)
-                wanted = self._obey()
-                if exam is None and self._exam_is_due():
+                wanted = self.obey()
+                if exam is None and self.exam_is_due():
                     exam = _Exam(self)
                 if exam is not None and (self.config.deterministic or not exam.is_alive()):
                     self._examined(exam)
@@ -170,51 +163,17 @@ class _Loop:
             figures = self.practice.learn(piece, self.done())
         except LearningFailed as failure:
             raise type(failure)(f"{failure}; see {self.run.diagnose(failure.report)}", failure.report) from failure
-        self.windows.add(piece.episodes, self.frames)
+        self.windows.add(piece.episodes, self.step)
         self.accounts.learning = self.practice.learning_s
         self.accounts.acting += piece.acting_s
         self.accounts.simulating += piece.simulating_s
-        if self.elapsed_s() < self.next_log_s:
+        if not self.log_is_due():
             return
-        self.next_log_s = self.elapsed_s() + LOG_SECONDS
         figures |= self.practice.figures()
-        figures |= self.windows.figures() | self.accounts.figures(self.frames, self.practice.updates)
+        figures |= self.windows.figures() | self.accounts.figures(self.step, self.practice.updates)
         figures["progress"] = min(1.0, self.done())
-        self.run.log(self.frames, **figures)
-        self.observer.progressed(self.frames, self.done(), figures)
-
-    def _obey(self) -> bool:
-        """Do what the inbox asks for; False ends the training."""
-        for command in self.run.commands():
-            answer = self._answer(command)
-            if isinstance(answer, Report):
-                self.run.event("report", answer.text())
-                self.observer.reported(answer)
-            else:
-                self.run.event("command", f"{command.name}: {answer}")
-                self.observer.noted(answer)
-            if command.name == "stop":
-                return False
-        return True
-
-    def _answer(self, command: Command) -> Report | str:
-        match command.name:
-            case "stop":
-                return "saving and stopping"
-            case "save":
-                self.save()
-                return f"saved at frame {self.frames:,}"
-            case "evaluate":
-                self.next_exam_s, self.next_exam_frame = 0.0, 0
-                return "the pupil is measured now, or right after the exam that is going on"
-            case _:
-                answer = self.switches.obey(command.name, command.arguments, self.practice.scheduled())
-                self._show_switches()
-                return answer
-
-    def _show_switches(self) -> None:
-        self.run.show_switches(self.switches.view())
-        self.observer.switched(self.switches.view())
+        self.run.log(self.step, **figures)
+        self.observer.progressed(self.step, self.done(), figures)
 
     # --- exams ---
 
@@ -223,20 +182,14 @@ class _Loop:
         c = self.config
         return {"games": c.exam_games, "seed": SEED_OF_EXAMS + c.seed, "max_frames": c.exam_frames}
 
-    def _exam_is_due(self) -> bool:
-        if self.config.deterministic:
-            return self.frames >= self.next_exam_frame
-        return self.elapsed_s() >= self.next_exam_s
-
     def _examined(self, finished: "_Exam") -> None:
         """Note a result: it sets the teacher's weight, the levels to start at, and which checkpoint is the best."""
         c, exam = self.config, finished.result()
-        self.next_exam_s = self.elapsed_s() + max(c.exam_seconds, EXAM_PAUSE * exam["seconds"])
-        self.next_exam_frame = self.frames + c.exam_every
+        self.plan_exam(pause_s=EXAM_PAUSE * exam["seconds"])
         self.reserve_s = min(exam["seconds"], MOST_FOR_LAST_EXAM * 60 * c.minutes)
         self.practice.examined(exam, self.teacher)
         self.run.log(
-            self.frames, exam_score=exam["score_mean"], exam_score_low=exam["score_mean_low"],
+            self.step, exam_score=exam["score_mean"], exam_score_low=exam["score_mean_low"],
             exam_score_high=exam["score_mean_high"], teacher_score=self.teacher,
             exam_points_per_life=exam["points_per_life"], exam_level=exam["level_mean"],
             exam_ratio=exam["score_mean"] / self.teacher,
@@ -257,17 +210,17 @@ class _Loop:
         """Write everything a resumed run needs."""
         self.next_save_s = self.elapsed_s() + self.config.autosave_seconds
         state = {
-            "frames": self.frames,
+            "frames": self.step,
             "elapsed_s": self.elapsed_s(),
             "best": self.best,
-            "next_exam_frame": self.next_exam_frame,
+            "next_exam_frame": self.next_exam_step,
             "windows": self.windows.state(),
             "switches": self.switches.state(),
             "practice": self.practice.state(),
         }
         self._save_to(self.run.last, self.practice.tensors(), state)
         self.practice.save_memory(wait=last or self.config.deterministic)
-        self.run.event("autosave", f"frame {self.frames:,}")
+        self.run.event("autosave", f"frame {self.step:,}")
 
     def _save_to(self, path: Path, tensors: dict[str, torch.Tensor], state: dict[str, Any]) -> None:
         kind, about = self.practice.kind, self.practice.shape() | state
@@ -284,9 +237,9 @@ class _Loop:
             self.observer.noted(line)
         self.switches.restore(state["switches"])
         self.earlier_s, self.best = state["elapsed_s"], state["best"]
-        self.next_exam_frame = state["next_exam_frame"]
+        self.next_exam_step = state["next_exam_frame"]
         self.windows.restore(state["windows"])
-        self.run.rewind(self.frames)
+        self.run.rewind(self.step)
         return True
 
     def _report(self, resumed: bool) -> dict[str, str]:
@@ -297,7 +250,7 @@ class _Loop:
         budget += [f"{c.frames:,} frames"] * bool(c.frames)
         switched = self.switches.changed()
         return {
-            "run": f"{self.run.path}, " + (f"resumed at frame {self.frames:,}" if resumed else "fresh"),
+            "run": f"{self.run.path}, " + (f"resumed at frame {self.step:,}" if resumed else "fresh"),
             "game": f"Tempest simulator, task version {TASK_VERSION}, seed {c.seed}",
             **self.practice.describe(),
             "device": f"CPU, {os.cpu_count()} cores; {threads}",
@@ -352,7 +305,7 @@ class _Exam(threading.Thread):
 
     def __init__(self, loop: _Loop):
         super().__init__(name="exam", daemon=True)
-        self.loop, self.frames = loop, loop.frames
+        self.loop, self.frames = loop, loop.step
         self.pupil = loop.practice.pupil()
         self.cancelled = threading.Event()
         self.found: dict[str, Any] | Exception
