@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -24,63 +24,99 @@ class Train:
     game: Positional[Literal["tempest", "echelon"]]  # the game to learn
 
 
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What every training can be told besides its settings."""
+
+    run: str | None = None  # the run's name; without it, one made from the date
+    resume: bool = False  # go on with the run of that name, or with the latest; what is typed here wins
+    no_dashboard: bool = False  # do not serve the page
+    wandb: bool = False  # also log to Weights & Biases; offline unless WANDB_MODE says otherwise
+    dry_run: bool = False  # estimate memory, disk and time, then stop
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    json: bool = False  # also print one flat JSON object on the last line
+
+
 def run_train(arguments: Sequence[str]) -> int:
     """`protege train GAME ...`: read apart from the other commands, because its settings belong to the learner."""
     began = time.monotonic()
-    if arguments[:1] == ["echelon"]:
-        return _run_train_echelon(arguments, began)
-    if arguments[:1] != ["tempest"]:
+    if arguments[:1] not in (["tempest"], ["echelon"]):
         tyro.cli(Train, prog="protege train", args=arguments)  # says what is wrong, or helps
         raise AssertionError("tyro.cli exits when the game is not known")
+    command = _tempest_command(arguments[1:]) if arguments[0] == "tempest" else _echelon_command(arguments[1:])
+    with ExitStack() as ending:
+        return (_train_tempest if arguments[0] == "tempest" else _train_echelon)(command, began, ending)
+
+
+def _tempest_command(arguments: Sequence[str]) -> Any:
     from protege.tempest.config import PRESETS, TempestConfig
 
-    @dataclass(frozen=True)
-    class TrainTempest:
+    @dataclass(frozen=True, kw_only=True)
+    class TrainTempest(Options):
         """Train a pupil on the Tempest simulator, then measure it beside its teachers."""
 
         config: Annotated[TempestConfig, tyro.conf.arg(name="")]
-        run: str | None = None  # the run's name; without it, one made from the date
-        resume: bool = False  # go on with the run of that name, or with the latest; what is typed here wins
         preset: Literal["smoke", "laptop", "full"] = "laptop"  # settings to start from: half a minute, ten, days
         compare: int = 200  # games of pupil, teachers and chance at the end; 0 leaves the table out
-        no_dashboard: bool = False  # do not serve the page
-        wandb: bool = False  # also log to Weights & Biases; offline unless WANDB_MODE says otherwise
-        dry_run: bool = False  # estimate memory, disk and time, then stop
-        runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
-        json: bool = False  # also print one flat JSON object on the last line
 
+    return _read("tempest", arguments, TrainTempest, TempestConfig, PRESETS, "frames")
+
+
+def _echelon_command(arguments: Sequence[str]) -> Any:
+    from protege.echelon.config import PRESETS, EchelonConfig
+
+    @dataclass(frozen=True, kw_only=True)
+    class TrainEchelon(Options):
+        """Train mech pilots from scratch, or go on with some, and measure them against scripted ones."""
+
+        config: Annotated[EchelonConfig, tyro.conf.arg(name="")]
+        preset: Literal["smoke", "laptop", "full"] = "laptop"  # settings to start from: half a minute, an hour, days
+
+    return _read("echelon", arguments, TrainEchelon, EchelonConfig, PRESETS, "agent_steps")
+
+
+def _read(game: str, arguments: Sequence[str], kind: Any, settings: Any, presets: Mapping[str, Any], steps: str) -> Any:
+    """The command as typed, on top of a preset or of what the run to be resumed was trained with.
+
+    `steps` is the setting that gives a budget in steps instead of minutes.
+    """
     chosen = _given(arguments, "--preset") or "laptop"
-    default = TrainTempest(PRESETS.get(chosen, TempestConfig()))
+    default = kind(config=presets.get(chosen, settings()))
     if "--resume" in arguments:
-        name = _given(arguments, "--run") or latest_run("tempest", _given(arguments, "--runs"))
-        default = replace(default, run=name, config=stored_config(name, _given(arguments, "--runs"), TempestConfig))
+        name = _given(arguments, "--run") or latest_run(game, _given(arguments, "--runs"))
+        default = replace(default, run=name, config=stored_config(name, _given(arguments, "--runs"), settings))
     # A budget that is typed takes the place of the other kind.
-    if _given(arguments, "--frames") is not None:
+    if _given(arguments, "--" + steps.replace("_", "-")) is not None:
         default = replace(default, config=replace(default.config, minutes=0.0))
     elif _given(arguments, "--minutes") is not None:
-        default = replace(default, config=replace(default.config, frames=0))
-    command = tyro.cli(
-        TrainTempest, prog="protege train tempest", args=arguments[1:], default=default, config=(FlagCreatePairsOff,)
-    )
-    with ExitStack() as ending:
-        return _train_tempest(command, began, ending)
+        default = replace(default, config=replace(default.config, **{steps: 0}))
+    return tyro.cli(kind, prog=f"protege train {game}", args=arguments, default=default, config=(FlagCreatePairsOff,))
+
+
+def _print_estimate(figures: Mapping[str, str]) -> int:
+    print_table("Nothing was trained. A real start would need about:", (), [[k, v] for k, v in figures.items()])
+    return 0
+
+
+def _run_of(command: Any, began: float, ending: ExitStack, train: Callable[..., Any]) -> Any:
+    """The run, when it has ended."""
+    from protege.trackers import check_wandb
+
+    if command.wandb:
+        check_wandb()
+    return trained(
+        command.config, began, ending, name=command.run, resume=command.resume, runs=command.runs,
+        wandb=command.wandb, dashboard=not command.no_dashboard, train=train,
+    )  # fmt: skip
 
 
 def _train_tempest(command: Any, began: float, ending: ExitStack) -> int:
     from protege.tempest.players import find_player, measure
     from protege.tempest.train import estimate, train
-    from protege.trackers import check_wandb
 
     if command.dry_run:
-        figures = estimate(command.config)
-        print_table("Nothing was trained. A real start would need about:", (), [[k, v] for k, v in figures.items()])
-        return 0
-    if command.wandb:
-        check_wandb()
-    run = trained(
-        command.config, began, ending, name=command.run, resume=command.resume, runs=command.runs,
-        wandb=command.wandb, dashboard=not command.no_dashboard, train=train,
-    )  # fmt: skip
+        return _print_estimate(estimate(command.config))
+    run = _run_of(command, began, ending, train)
     results = []
     if command.compare and run.status() != "stopped":  # who stops a training does not want to wait
         print(f"Measuring {run.name} beside its teachers: {command.compare} games each, some of them long.")
@@ -107,53 +143,12 @@ def _train_tempest(command: Any, began: float, ending: ExitStack) -> int:
     return 0
 
 
-def _run_train_echelon(arguments: Sequence[str], began: float) -> int:
-    from protege.echelon.config import PRESETS, EchelonConfig
-
-    @dataclass(frozen=True)
-    class TrainEchelon:
-        """Train mech pilots from scratch, or go on with some, and measure them against scripted ones."""
-
-        config: Annotated[EchelonConfig, tyro.conf.arg(name="")]
-        run: str | None = None  # the run's name; without it, one made from the date
-        resume: bool = False  # go on with the run of that name, or with the latest; what is typed here wins
-        preset: Literal["smoke", "laptop", "full"] = "laptop"  # settings to start from: half a minute, an hour, days
-        no_dashboard: bool = False  # do not serve the page
-        wandb: bool = False  # also log to Weights & Biases; offline unless WANDB_MODE says otherwise
-        dry_run: bool = False  # estimate memory, disk and time, then stop
-        runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
-        json: bool = False  # also print one flat JSON object on the last line
-
-    chosen = _given(arguments, "--preset") or "laptop"
-    default = TrainEchelon(PRESETS.get(chosen, EchelonConfig()))
-    if "--resume" in arguments:
-        name = _given(arguments, "--run") or latest_run("echelon", _given(arguments, "--runs"))
-        default = replace(default, run=name, config=stored_config(name, _given(arguments, "--runs"), EchelonConfig))
-    if _given(arguments, "--agent-steps") is not None:
-        default = replace(default, config=replace(default.config, minutes=0.0))
-    elif _given(arguments, "--minutes") is not None:
-        default = replace(default, config=replace(default.config, agent_steps=0))
-    command = tyro.cli(
-        TrainEchelon, prog="protege train echelon", args=arguments[1:], default=default, config=(FlagCreatePairsOff,)
-    )
-    with ExitStack() as ending:
-        return _train_echelon(command, began, ending)
-
-
 def _train_echelon(command: Any, began: float, ending: ExitStack) -> int:
     from protege.echelon.train import estimate, train
-    from protege.trackers import check_wandb
 
     if command.dry_run:
-        figures = estimate(command.config, command.runs)
-        print_table("Nothing was trained. A real start would need about:", (), [[k, v] for k, v in figures.items()])
-        return 0
-    if command.wandb:
-        check_wandb()
-    run = trained(
-        command.config, began, ending, name=command.run, resume=command.resume, runs=command.runs,
-        wandb=command.wandb, dashboard=not command.no_dashboard, train=train,
-    )  # fmt: skip
+        return _print_estimate(estimate(command.config, command.runs))
+    run = _run_of(command, began, ending, train)
     if command.config.league:
         _print_league(command.config.league, run.name, command.runs)
     print(
