@@ -187,14 +187,17 @@ def test_options_change_the_layers_they_name():
     assert size(hidden=64, depth=1) < 934_071 / 4
 
 
-def test_weights_start_as_xavier_says_and_biases_at_nothing():
-    for name, module in make(self_attention=True).named_modules():
+def test_weights_start_as_xavier_says_and_biases_at_nothing_but_for_the_expected_return():
+    network = make(self_attention=True)
+    expecting = network.head.value[-1]
+    for name, module in network.named_modules():
         if isinstance(module, nn.Linear):
             bound = math.sqrt(6 / sum(module.weight.shape))
             assert module.weight.abs().max() <= bound and module.weight.abs().max() > 0.9 * bound, name
-            assert (module.bias == 0).all(), name
+            assert module is expecting or (module.bias == 0).all(), name
         elif isinstance(module, nn.LayerNorm):
             assert (module.weight == 1).all() and (module.bias == 0).all(), name
+    assert network.support[expecting.bias.argmax()] == 0, "returns around 0 are the likeliest"
 
 
 def test_separate_heads_add_what_buttons_and_spinner_are_worth(played):
