@@ -1,8 +1,6 @@
 """What every training shares: who is told how it goes, its clocks, what it does on command, how it is asked to stop."""
 
-import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,7 +12,6 @@ from protege.runs import Command, Training
 from protege.switches import Report, Scheduled, Switches
 
 LOG_SECONDS: Final = 2.0
-LOW_PRIORITY: Final = 10  # as `nice` counts
 
 
 class Observer(Protocol):
@@ -168,14 +165,3 @@ def interrupts(observer: Observer) -> Iterator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def step_back() -> None:
-    """Let the calling thread run where others leave time. On Linux, where threads have priorities of their own.
-
-    For what may take longer: otherwise threads that share a minibatch wait for the one that has to share its core.
-    """
-    if sys.platform == "linux":
-        thread = threading.get_native_id()
-        now = os.getpriority(os.PRIO_PROCESS, thread)  # only the administrator may raise one again
-        os.setpriority(os.PRIO_PROCESS, thread, max(now, LOW_PRIORITY))

@@ -25,7 +25,6 @@ from protege.echelon.sim import Actions, Battles, Flags
 from protege.echelon.voxels import World
 from protege.evaluate import EVALUATION, seed_of, wilson
 from protege.runs import Training
-from protege.training import step_back
 
 KILL_WITHIN: Final = 80  # decisions
 ARRIVE_WITHIN: Final = 1.5  # times as long as the shortest way takes
@@ -147,7 +146,6 @@ class Exam(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        step_back()
         c = self.config
         try:
             self.found = [

@@ -33,7 +33,7 @@ from protege.tempest.players import measure
 from protege.tempest.practice import FastPractice, Piece, Practice
 from protege.tempest.rainbow import RainbowPractice
 from protege.tempest.recording import NO_MOVE, SUFFIX, save_recording
-from protege.training import LOG_SECONDS, Loop, Observer, interrupts, step_back
+from protege.training import LOG_SECONDS, Loop, Observer, interrupts
 
 SEED_OF_EXAMS: Final = 2_000_000  # so that exams and what people evaluate with are different games
 MEMORY_OF_LIBRARIES: Final = 500e6  # bytes that Python, torch and compiled code take
@@ -312,7 +312,6 @@ class _Exam(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        step_back()
         began = time.thread_time()
         games = self.loop.exam_games()
         self.moves = np.full((games["games"], games["max_frames"]), NO_MOVE, np.uint8)
@@ -382,7 +381,6 @@ class _Ahead:
             self.free.put(practice.empty())
 
     def _play(self) -> None:
-        step_back()
         while (content := self.free.get()) is not None:
             try:
                 self.ready.put(self.practice.play(content))
