@@ -97,13 +97,13 @@ def read_outcome(records: Records, outcome: Outcome, first: int, last: int) -> N
 @kernel
 def advance(
     records: Records, world: World, scratch: Scratch, weights: Records, books: Records, reward: Values, parts: Values,
-    seen: Observation, outcome: Outcome, actions: Actions, queue: Queue, first: int, last: int,
+    seen: Observation, outcome: Outcome, actions: Actions, queue: Queue, turns: Ints,
 ) -> None:  # fmt: skip
-    """A decision in battles first..last-1 and all that follows it.
+    """A decision in the battles of these numbers and all that follows it.
 
     In one kernel, so that threads need not wait between; battle by battle, so that each stays in the cache.
     """
-    for b in range(first, last):
+    for b in turns:
         run(records, world, actions, queue, b, b + 1)
         measure_walks(records, world, scratch.walk, b, b + 1)
         pay(records, scratch.walk, weights, books, reward, parts, b, b + 1)
@@ -242,16 +242,19 @@ class Arena:
             decisions=np.zeros(battles, np.int64),
         )
         acted = self.observation.alive.copy()
-        self.battles.step(actions, partial(self._advance, outcome))
+        # battles near their end first: where one ends a map is made, while other threads go on with the rest
+        turns = np.argsort(self.battles.records["living"].min(1), kind="stable")
+        self.battles.step(actions, partial(self._advance, outcome, turns))
         return Frames(self.observation, self.final, self.reward, self.parts, acted, *outcome)
 
-    def _advance(self, outcome: Outcome, actions: Actions, queue: Queue, first: int, last: int) -> None:
+    def _advance(self, outcome: Outcome, turns: Ints, actions: Actions, queue: Queue, first: int, last: int) -> None:
         """A decision, rewards and observations after it, and new battles where it was the last."""
+        turns = turns[first:last]
         advance(
             self.battles.records, self.battles.world, self._scratch, self.weights, self._books,
-            self.reward, self.parts, self.observation, outcome, actions, queue, first, last,
+            self.reward, self.parts, self.observation, outcome, actions, queue, turns,
         )  # fmt: skip
-        ended = first + np.flatnonzero(outcome.over[first:last])
+        ended = turns[outcome.over[turns]]
         if self.auto_reset and len(ended):
             for name, kept in self.final._asdict().items():
                 kept[ended] = getattr(self.observation, name)[ended]
