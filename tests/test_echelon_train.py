@@ -9,7 +9,7 @@ import torch
 
 from protege import cli
 from protege.checkpoints import CheckpointMismatch, load
-from protege.echelon.config import EchelonConfig, Stage
+from protege.echelon.config import STAGES, EchelonConfig, Stage
 from protege.echelon.exams import examine
 from protege.echelon.gauges import METRICS, Clock, Windows, shares_of
 from protege.echelon.match import find_player, measure
@@ -55,6 +55,18 @@ class Notes(Observer):
 
     def noted(self, text):
         self.notes.append(text)
+
+
+def test_a_training_ends_when_an_exam_is_good_enough(tmp_path, monkeypatch):
+    # One mech without enemies wins always: 2 of 2, and at least 0.34.
+    monkeypatch.setitem(STAGES, "alone", Stage("1v0", 40, 8, (("idle", 1.0),), ("idle",)))
+    for until, steps in ((0.3, TINY.exam_every), (0.4, TINY.agent_steps)):
+        notes = Notes()
+        config = replace(TINY, stages=("alone",), until=until, imitation=0.0)
+        run = train(config, notes, name=f"until-{until}", folder=tmp_path)
+        assert run.status() == "finished" and run.summary().step == steps
+        assert any("good enough" in note for note in notes.notes) == (until == 0.3)
+        assert run.best.is_file() and run.last.is_file()
 
 
 def test_a_short_training_leaves_a_run_that_plays(tmp_path):

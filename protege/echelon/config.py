@@ -60,6 +60,7 @@ class EchelonConfig:
 
     minutes: float = 60.0  # wall-clock budget, start-up and compilation included; 0 for none
     agent_steps: int = 0  # budget in decisions of single mechs instead of minutes; 0 for none
+    until: float = 0.0  # success at which the last stage ends before its budget: the lower end in an exam; 0 for never
     seed: int = 1  # of the maps, the battles, the network and the exploration
     stages: tuple[str, ...] = ("squad",)  # what is practised, in this order; a wrong name is answered with all
     opponents: tuple[str, ...] = ()  # instead of the stages' own: hard expert=0.5 self, a run or a checkpoint
@@ -170,6 +171,8 @@ def check(config: EchelonConfig) -> None:
         raise BadTraining("--ppo.prediction and --network.predicts go together: set both or neither")
     if config.league or config.role != "main":
         _check_league(config)
+    if not 0.0 <= config.until < 1.0:
+        raise BadTraining(f"--until is a share of successes, at least 0 and below 1; got {config.until:g}")
     if not config.stages:
         raise BadTraining(f"at least one stage is needed; there are {', '.join(STAGES)}")
     if config.exam_matches < 2 or config.exam_matches % 2:

@@ -110,6 +110,7 @@ class _Loop(Loop):
         self.agent_steps = 0
         self.best = (-math.inf, -math.inf)  # success and margin in an exam of this stage
         self.measured_by = ""  # the opponent of that exam
+        self.good_enough = False
 
     @property
     def step(self) -> int:
@@ -166,7 +167,7 @@ class _Loop(Loop):
         exam: Exam | None = None
         wanted = True
         try:
-            while wanted and self.done() < 1.0 and not interrupted.is_set():
+            while wanted and not self.good_enough and self.done() < 1.0 and not interrupted.is_set():
                 self._turn()
                 self._begin_again_if_due()
                 wanted = self.obey()
@@ -178,14 +179,14 @@ class _Loop(Loop):
                 self._leave_stage_if_time()
                 if self.elapsed_s() >= self.next_save_s:
                     self.save()
-            if self.done() < 1.0:
+            if self.done() < 1.0 and not self.good_enough:
                 self.run.stop()
             self.save()
         finally:
             if exam is not None:
                 exam.cancel()
         is_done = wanted and not interrupted.is_set()
-        if is_done:
+        if is_done and not self.good_enough:
             self.observer.noted("the budget is used up: a last exam, and it ends")
             self._examined(self._examine(), last=True)
         if self._leave_last_copy() or is_done:
@@ -375,8 +376,15 @@ class _Loop(Loop):
             elif self.exams_since_copy >= EXAMS_PER_COPY:
                 self._leave_copy()
         self.observer.examined(first | {"summary": summary(exams)}, 0.0, better)
-        if not last and first["success_low"] >= self.stage.gate and self.stage_number + 1 < len(self.stages):
-            self._next_stage(f"success {first['success']:.0%}, at least {first['success_low']:.0%}")
+        if last:
+            return
+        reached = f"success {first['success']:.0%}, at least {first['success_low']:.0%}"
+        if self.stage_number + 1 < len(self.stages):
+            if first["success_low"] >= self.stage.gate:
+                self._next_stage(reached)
+        elif first["success_low"] >= self.config.until > 0.0:
+            self.good_enough = True
+            self.observer.noted(f"{reached}: good enough, it ends")
 
     # --- checkpoints ---
 
