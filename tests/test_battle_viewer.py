@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protege.doctor import find_program
 from protege.echelon.account import flag
 from protege.echelon.match import Match, Setting, fight, play
 from protege.echelon.mechs import BLUE, MEDIUM, RED
@@ -17,15 +16,15 @@ from protege.echelon.recording import Recorder, Recording
 from protege.echelon.rewards import PARTS
 from protege.echelon.shows import EchelonShows
 from protege.echelon.teacher import Teacher
+from tests.browsing import LONG_PATIENCE_S, Visits, chromium
+from tests.browsing import wait_until as wait_for_seconds
 from tests.echelon_fields import act, field, placed
 from tests.serving import make_run, served
-from tests.test_dashboard_browser import FLAGS, LONG_PATIENCE_S, Visits
-from tests.test_dashboard_browser import wait_until as wait_for_seconds
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.needs("chromium", "playwright")]
 
 # As on a machine without a graphics card, where whoever starts the browser allows WebGL all the same.
-SOFTWARE = [*FLAGS, "--enable-unsafe-swiftshader"]
+SOFTWARE = "--enable-unsafe-swiftshader"
 # What a browser remarks about its graphics card, a server that has been stopped, and a file that was refused.
 REMARKS = ("GPU stall due to ReadPixels", "ERR_CONNECTION", "status of 400")
 LAPTOP, PHONE = {"width": 1280, "height": 720}, {"width": 390, "height": 844}
@@ -34,12 +33,8 @@ VIEW = "document.querySelector('.battle-view').view"
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=find_program("chromium"), args=SOFTWARE)
-        yield chromium
-        chromium.close()
+    with chromium(SOFTWARE) as opened:
+        yield opened
 
 
 @pytest.fixture

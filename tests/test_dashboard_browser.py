@@ -3,7 +3,7 @@
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -12,66 +12,26 @@ from urllib.parse import urlencode
 import pytest
 
 from protege.dashboard import server
-from protege.doctor import find_program
 from protege.metrics import Metric
 from protege.runs import open_run
 from protege.switches import Scheduled, Switches
 from protege.tempest.human import HumanGame
 from protege.tempest.live import LiveGames
 from protege.tempest.shows import TempestShows
+from tests.browsing import LONG_PATIENCE_S, Visits, chromium, wait_until
 from tests.serving import METRICS, log, make_run, served
 from tests.tempest_agents import save_rainbow
 from tests.terminals import Terminal
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.needs("chromium", "playwright")]
 
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-PHONE, LAPTOP = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
-PATIENCE_MS = 30_000
-LONG_PATIENCE_S = 240.0  # where the game may have to be compiled first
+PHONE = {"width": 390, "height": 844}
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=find_program("chromium"), args=FLAGS)
-        yield chromium
-        chromium.close()
-
-
-class Visits:
-    """Opens pages, and remembers what went wrong in them and whom they asked."""
-
-    def __init__(self, browser: Any) -> None:
-        self.browser = browser
-        self.contexts: list[Any] = []
-        self.errors: list[str] = []  # what the browser complained about
-        self.crashes: list[str] = []  # what the page's own code did not catch
-        self.hosts: set[str] = set()
-
-    def open(self, url: str, size: dict[str, int] = LAPTOP, **options: Any) -> Any:
-        context = self.browser.new_context(viewport=size, **options)
-        self.contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(PATIENCE_MS)
-        page.on("console", self.note)
-        page.on("pageerror", lambda error: self.crashes.append(f"{error}\n{error.stack}"))
-        for event in ("request", "websocket"):
-            page.on(event, lambda asked: self.hosts.add(re.sub(r"^\w+://([^/]*)/.*", r"\1", asked.url)))
-        page.goto(url)
-        return page
-
-    def note(self, line: Any) -> None:
-        if line.type in ("error", "warning"):
-            self.errors.append(line.text)
+    with chromium() as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -108,13 +68,6 @@ def side(page: Any, name: str) -> float:
 def drawn(page: Any, canvas: str) -> int:
     """How many pictures a game has shown."""
     return int(page.locator(canvas).first.get_attribute("data-drawn") or 0)
-
-
-def wait_until(condition: Callable[[], Any], seconds: float = 30.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def wait_for_points(page: Any, family: str, least: int) -> None:

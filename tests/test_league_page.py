@@ -11,9 +11,10 @@ import pytest
 from protege.league import League
 from protege.ledger import Game, Result
 from protege.matchmaking import MAIN_EXPLOITER
+from tests.browsing import wait_until
 from tests.league_games import add_member, make_checkpoint, make_league
 from tests.serving import served
-from tests.test_dashboard_browser import PHONE, browser, visits, wait_until  # noqa: F401 - fixtures
+from tests.test_dashboard_browser import PHONE, browser, visits  # noqa: F401 - fixtures
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.needs("chromium", "playwright")]
 

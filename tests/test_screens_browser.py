@@ -15,8 +15,9 @@ from protege.tempest.env import starts
 from protege.tempest.players import find_player
 from protege.tempest.shows import TempestShows
 from tests.arcade_client import Client, Listener, Machine
+from tests.browsing import wait_until
 from tests.serving import served
-from tests.test_dashboard_browser import browser, drawn, visits, wait_for_pictures, wait_until  # noqa: F401
+from tests.test_dashboard_browser import browser, drawn, visits, wait_for_pictures  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.needs("chromium", "playwright")]
 
