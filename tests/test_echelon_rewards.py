@@ -9,7 +9,7 @@ import pytest
 
 from protege import ProtegeError
 from protege.echelon.features import layout_of
-from protege.echelon.mechs import BLUE, HEAVY, LAVA, LIGHT, MEDIUM, RED, SCOUT, SOLID
+from protege.echelon.mechs import BLUE, HEAVY, LAVA, LIGHT, MEDIUM, NOBODY, RED, SCOUT, SOLID
 from protege.echelon.observe import make_scratch, measure_walks
 from protege.echelon.paths import measure_paths, path_queue
 from protege.echelon.rewards import BOOK, PARTS, RewardConfig, open_books, pay
@@ -223,7 +223,16 @@ def test_at_a_true_end_the_potential_is_0_and_at_a_cut_it_is_not():
     assert decided.total(0, "approach", 0.995) == pytest.approx(-first, abs=1e-6)
     cut, first = wander(1, 6, length=6)
     assert cut.battles.over[0] and cut.battles.truncated[0].all()
+    assert cut.battles.records["winner"][0] == NOBODY
     assert cut.total(0, "approach", 0.995) == pytest.approx(0.995**6 * cut.potential[0] - first, abs=1e-6)
+
+
+def test_who_is_near_the_zone_when_time_ends_has_no_more_than_who_is_there_at_another_end():
+    won, first = wander(1, 5, length=6)
+    won.battles.records["score"][0, BLUE] = 0.001  # a lead, far from what it takes to win
+    won.act()
+    assert won.battles.over[0] and won.battles.truncated[0].all() and won.battles.records["winner"][0] == BLUE
+    assert won.total(0, "approach", 0.995) == pytest.approx(-first, abs=1e-6)
 
 
 # --- exploits --------------------------------------------------------------------------------------------------------

@@ -168,6 +168,41 @@ def test_a_policy_that_moves_too_far_is_left_alone():
     assert figures["rounds"] < 0.5 and learner.updates < 20
 
 
+def test_strong_advice_is_followed_however_far_it_leads_and_weak_advice_is_not():
+    far = replace(CONFIG, learning_rate=0.5, final_learning_rate=0.5, epochs=10, kl_limit=0.02)
+    for weight, all_rounds in ((1.0, True), (0.1, False)):
+        learner, task = learner_of(far)
+        task.play(learner.policy)
+        task.rollout.advice = task.rollout.taken
+        assert (learner.learn(task.rollout, weight)["rounds"] == 1.0) == all_rounds
+
+
+def test_a_bad_choice_that_has_become_likely_counts_three_times_at_most():
+    learner, task = learner_of()
+    task.play(learner.policy)
+    rollout = task.rollout
+    rollout.numbers["log_prob"] -= 5.0  # now 148 times as likely as it was
+    picked = torch.arange(rollout.shape.chunks * rollout.shape.groups)
+    for advantage, loss in ((-1.0, 3.0), (1.0, -1.2)):
+        advantages = torch.full_like(rollout.numbers["advantages"], advantage)
+        _, figures = learner._gradients(rollout, advantages, picked, 0.0, int(rollout.acted.sum()))
+        assert figures["policy_loss"] == pytest.approx(loss, abs=1e-4)
+
+
+def test_gradients_of_policy_and_critic_are_limited_apart():
+    gradients = []
+    for factor in (1.0, 1000.0):
+        learner, task = learner_of(replace(CONFIG, epochs=1, minibatches=1, gradient_limit=0.05))
+        task.play(learner.policy)
+        for parameter in learner.optimiser.param_groups[0]["params"]:
+            parameter.register_hook(lambda gradient, factor=factor: gradient * factor)
+        figures = learner.learn(task.rollout)
+        policy, critic = ([p.grad for p in group["params"]] for group in learner.optimiser.param_groups)
+        assert float(nn.utils.get_total_norm(policy)) == pytest.approx(0.05, rel=1e-3)
+        gradients.append(torch.cat([gradient.flatten() for gradient in critic]))
+    assert torch.equal(*gradients) and figures["gradient_clipped"] >= 0.5 and figures["gradient_norm"] > 5.0
+
+
 def test_rates_and_entropy_follow_the_share_of_the_budget():
     learner, _ = learner_of(PPOConfig())
     for done, rate, entropy in ((0.0, 3e-4, 0.05), (0.5, 1.65e-4, 0.03), (1.0, 3e-5, 0.01), (1.5, 3e-5, 0.01)):
@@ -247,10 +282,19 @@ def test_a_reward_that_is_not_finite_stops_the_learner_before_it_does_harm():
 def test_a_gradient_that_is_not_finite_is_named():
     learner, task = learner_of(replace(CONFIG, minibatches=1))
     task.play(learner.policy)
+    learner.policy.choose.weight.register_hook(lambda gradient: gradient * math.inf)
+    with pytest.raises(LearningFailed, match="was not made: the gradient of choose.weight not finite") as failure:
+        learner.learn(task.rollout)
+    assert failure.value.report["not_finite"] == ["the gradient of choose.weight"] and learner.updates == 0
+
+
+def test_a_loss_that_is_not_finite_is_named():
+    learner, task = learner_of(replace(CONFIG, minibatches=1))
+    task.play(learner.policy)
     task.rollout.seen["cue"][0, 0, 0, 2] = math.inf
     with pytest.raises(LearningFailed, match="was not made") as failure:
         learner.learn(task.rollout)
-    assert failure.value.report["not_finite"]
+    assert "policy_loss" in failure.value.report["not_finite"]
 
 
 # --- the critic's scale ----------------------------------------------------------------------------------------------

@@ -54,8 +54,17 @@ def test_no_gradient_comes_out_whatever_goes_in():
 def test_who_is_gone_is_worth_what_the_others_are_on_average():
     values = torch.tensor([[1.0, 2.0], [3.0, 9.0], [9.0, 9.0]])  # (members, steps)
     there = torch.tensor([[True, True], [True, False], [False, False]])
-    assert without_gone(values, there).tolist() == [[1.0, 2.0], [3.0, 2.0], [2.0, 2.0]]
-    assert without_gone(values, torch.zeros_like(there)).tolist() == [[0.0, 0.0]] * 3
+    none = torch.zeros_like(values)
+    assert without_gone(values, there, none).tolist() == [[1.0, 2.0], [3.0, 2.0], [2.0, 2.0]]
+    assert without_gone(values, torch.zeros_like(there), none).tolist() == [[0.0, 0.0]] * 3
+
+
+def test_who_is_gone_has_lost_its_potential_already():
+    values = torch.tensor([[1.0], [3.0], [9.0]])
+    there = torch.tensor([[True], [True], [False]])
+    potential = torch.tensor([[0.5], [0.25], [7.0]])
+    # Those who are there will lose 0.5 and 0.25 before the end, and their values say so.
+    assert without_gone(values, there, potential).tolist() == [[1.0], [3.0], [(1.5 + 3.25) / 2]]
 
 
 def rollout_of(groups=1, members=2, horizon=4, chunk=2):

@@ -107,8 +107,8 @@ class Guest:
             return
         starts = torch.from_numpy(battles.records["decision"] == 0)[rows[0]]
         seen = look(self.arena.observation, rows, self.network.config.talk)
-        # No two guests have the same battle, so none has the same chances as another.
-        self.noise.manual_seed((moment_of(battles, rows) + (int(rows[0][0]) << 32)) % 2**63)
+        # No two guests have the same battle, so none has the same chances as another; the generator knows 32 bits.
+        self.noise.manual_seed((moment_of(battles, rows) + int(rows[0][0]) * 0x9E3779B1) % 2**32)
         taken, _, self.state[rows] = self.network.act(seen, self.state[rows], starts, self.noise)
         write_actions(taken, self.arena.observation, rows, actions)
 
@@ -142,6 +142,7 @@ class Crew:
         if alone and not self.mirrored:
             raise BadTraining(f"the sides of roster {stage.roster} differ, so the pupil cannot lead both")
         self.advisor = Teacher(config.advisor) if config.imitation > 0 else None
+        self.advising = True
         # Groups: both teams of the places where both learn, then one of each other place.
         self.battle = np.concatenate([np.repeat(np.arange(alone), 2), np.arange(alone, battles)])
         self.team = np.concatenate([np.tile([BLUE, RED], alone), np.zeros(battles - alone, np.int64)])
@@ -218,8 +219,9 @@ class Crew:
 
     # --- playing ---
 
-    def play(self, network: PilotNetwork, rollout: Rollout) -> None:
-        """Fill a rollout."""
+    def play(self, network: PilotNetwork, rollout: Rollout, advised: bool = True) -> None:
+        """Fill a rollout; `advised`: with advice, if there is an advisor."""
+        self.advising = advised
         self.episodes, self.parts = [], np.zeros(len(PARTS))
         self.simulating_s, began = 0.0, time.thread_time()
         for t in range(rollout.shape.horizon):
@@ -227,6 +229,7 @@ class Crew:
         for name, array in self._shared(self.arena.observation).items():
             rollout.after[name].copy_(array)
         rollout.remains.copy_(self._of_members(self.arena.observation.alive))
+        rollout.potential_after.copy_(self._of_members(self.arena.potential()))
         self.acting_s = time.thread_time() - began - self.simulating_s
 
     def _step(self, network: PilotNetwork, rollout: Rollout, chunk: int, step: int) -> None:
@@ -240,6 +243,7 @@ class Crew:
             rollout.shared[name][chunk, :, step] = array
         rollout.starts[chunk, :, step] = starts
         rollout.acted[at] = self._of_members(arena.observation.alive)
+        rollout.numbers["potential"][at] = self._of_members(arena.potential())
         taken, log_prob, state = network.act(
             seen, self.state.flatten(0, 1), starts.repeat_interleave(self.size), self.noise
         )
@@ -248,7 +252,7 @@ class Crew:
         rollout.numbers["log_prob"][at] = log_prob.reshape(shape)
         write_actions(taken, arena.observation, self.rows, self.actions)
         stored = [(rollout.seen, seen), (rollout.taken, taken)]
-        if self.advisor is not None:
+        if self.advisor is not None and self.advising:
             self.advisor.act(arena.battles, self.learns, self.advised)
             stored.append((rollout.advice, advice_of(self.advised, arena.observation, self.rows, self.talk)))
         for room, values in stored:
@@ -279,7 +283,8 @@ class Crew:
             left = self._of_members(frames.final.alive)[undecided][..., None]
             with torch.no_grad():
                 values = network.scale.restored(network.value(shared, self.size))[..., None]
-            values = without_gone(values, left)[..., 0]
+            potential = rollout.numbers["potential"][at][undecided][..., None]  # as of one step before
+            values = without_gone(values, left, potential)[..., 0]
             rollout.numbers["cut_values"][chunk, np.flatnonzero(undecided), :, step] = values
         self.fresh = over
         if over.any():
@@ -337,9 +342,9 @@ class Crew:
 
     def load(self, saved: Mapping[str, Any]) -> None:
         """Go on from what `save` gave."""
+        self.arena.load(saved["arena"])
         shares = dict(zip(self.names, self.shares))
         self._invite(saved["names"])
-        self.arena.load(saved["arena"])
         for name, array in self._minds().items():
             array[...] = saved["minds"][name]
         self.team[:], self.opponent[:] = saved["team"], saved["opponent"]
@@ -381,11 +386,11 @@ class Practice:
         """In step."""
         return sum(len(crew.arena) for crew in self.crews)
 
-    def play(self, progress: float) -> int:
+    def play(self, progress: float, advised: bool = True) -> int:
         """Fill the rollout; agent-steps in it. `progress` is the share of the training that is done."""
         for crew in self.crews:
             crew.arena.schedule(progress)
-        work = [self.pool.submit(crew.play, self.network, room) for crew, room in zip(self.crews, self.rooms)]
+        work = [self.pool.submit(crew.play, self.network, room, advised) for crew, room in zip(self.crews, self.rooms)]
         for part in work:
             part.result()
         return int(self.rollout.acted.sum())

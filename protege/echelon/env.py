@@ -179,6 +179,11 @@ class Arena:
         self.battles.reset(which)
         self._open(which)
 
+    def potential(self) -> npt.NDArray[np.float32]:
+        """(battles, mechs): what the rewards to come will take off, from those who are alive, for being where they are."""
+        kept: npt.NDArray[np.float32] = (self._books["potential"] * self.weights["own_share"]).astype(np.float32)
+        return kept
+
     def schedule(self, progress: float) -> None:
         """Take the rewards' weights of this share of a training from the next step on."""
         self.weights = self.rewards.weights(progress)

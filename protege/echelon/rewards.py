@@ -75,8 +75,8 @@ BOOK: Final = np.dtype(
 
 @kernel
 def potential(battle: Battle, mech: Record, walk: float, weights: Record) -> float:
-    """How good it is to be there; 0 for the dead and once a battle is decided, which a cut by time is not."""
-    if not mech.alive or (battle.over and battle.ending != BY_TIME):
+    """How good it is to be there; 0 for the dead and once a battle is decided, which a draw by time is not."""
+    if not mech.alive or (battle.over and (battle.ending != BY_TIME or battle.winner != NOBODY)):
         return 0.0
     return float(weights.approach * max(1.0 - walk / weights.approach_scale, 0.0))
 

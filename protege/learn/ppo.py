@@ -23,6 +23,8 @@ from protege.learn.rollout import Rollout, Tensors, scaled_by_role
 
 LEAST_SPREAD = 1e-2  # of returns: a critic's scale is never finer
 SCALE_STEP = 0.05  # how far one rollout moves the scale, once there have been some
+FOLLOWED = 0.3  # weight of advice from which on it is followed however far it leads
+WORST = 3.0  # a bad choice that has become likelier counts at most so many times: it would drown the rest of a batch
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class PPOConfig:
     entropy: float = 0.05  # weight of the mean entropy of the choices, at the start
     final_entropy: float = 0.01  # when the budget is used up
     value_weight: float = 0.5  # of the critic's error
-    gradient_limit: float = 0.5  # gradients longer than this are shortened to it
+    gradient_limit: float = 2.0  # gradients of the policy, or of the critic, longer than this are shortened to it
     kl_limit: float = 0.02  # a rollout is left as soon as a minibatch finds the policy further away than this
     burn_in: int = 0  # first steps of each chunk that only warm the state up
     prediction: float = 0.0  # weight of predicting the next observation; 0 for a policy without that head
@@ -161,7 +163,7 @@ class PPO:
         advantages = scaled_by_role(numbers["advantages"], rollout.acted, rollout.roles)
         sums: dict[str, float] = {}
         rounds, stopped = 0, False
-        limit = math.inf if imitation > 0 else c.kl_limit  # advice is followed however far it leads
+        limit = math.inf if imitation >= FOLLOWED else c.kl_limit
         for epoch in range(c.epochs):
             if epoch > 0 and c.recompute:
                 self._find_advantages(rollout)
@@ -232,13 +234,22 @@ class PPO:
         self._check_finite(figures)
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             parameter.grad = gradient
-        norm = float(nn.utils.clip_grad_norm_(self.parameters, self.config.gradient_limit))
-        if not math.isfinite(norm):
-            names = dict(zip((name for name, _ in self.policy.named_parameters()), gradients, strict=True))
-            self._check_finite({f"the gradient of {name}": gradient for name, gradient in names.items()})
+        norms = self._shorten()
         self.optimiser.step()
         self.updates += 1
-        return figures | {"gradient_norm": norm, "gradient_clipped": float(norm > self.config.gradient_limit)}
+        clipped = sum(norm > self.config.gradient_limit for norm in norms) / len(norms)
+        return figures | {"gradient_norm": math.hypot(*norms), "gradient_clipped": clipped}
+
+    def _shorten(self) -> list[float]:
+        """Limit the gradients of policy and critic, each by itself; their norms before that."""
+        norms = []
+        for group in self.optimiser.param_groups:
+            norm = nn.utils.get_total_norm([p.grad for p in group["params"]])
+            if not bool(norm.isfinite()):
+                self._check_finite({f"the gradient of {name}": p.grad for name, p in self.policy.named_parameters()})
+            nn.utils.clip_grads_with_norm_(group["params"], self.config.gradient_limit, norm)
+            norms.append(float(norm))
+        return norms
 
     def _counted(self, rollout: Rollout, picked: Tensor) -> Tensor:
         """(picked, members, steps): what of these chunks is learned from."""
@@ -278,7 +289,8 @@ class PPO:
         change = (judged.log_prob - about["log_prob"]).clamp(-20.0, 20.0)
         ratio = torch.exp(change)
         held = ratio.clamp(1.0 - c.clip, 1.0 + c.clip)
-        policy_loss = -total(torch.minimum(ratio * about["advantages"], held * about["advantages"]))
+        worth = torch.minimum(ratio * about["advantages"], held * about["advantages"])
+        policy_loss = -total(torch.where(about["advantages"] < 0, worth.clamp(min=WORST * about["advantages"]), worth))
         entropy = total(judged.entropy)
         returns = rollout.numbers["returns"].flatten(0, 1)[picked].to(device)
         misses = smooth_l1_loss(values, self.policy.scale.scaled(returns), reduction="none")

@@ -57,10 +57,11 @@ class Rollout:
         self.advice = room(taken, c, g, m, t) if advised else {}
         self.shared = room(shared, c, g, t)
         self.after = room(shared, g)  # what is shared once the last step is made
-        numbers = {name: Field(()) for name in ("log_prob", "reward", "values", "cut_values", "advantages", "returns")}
-        self.numbers = room(numbers, c, g, m, t)
+        names = ("log_prob", "reward", "values", "cut_values", "advantages", "returns", "potential")
+        self.numbers = room({name: Field(()) for name in names}, c, g, m, t)
         self.acted = torch.zeros(c, g, m, t, dtype=torch.bool)  # other steps are no experience: the member was gone
         self.remains = torch.zeros(g, m, dtype=torch.bool)  # who would act next
+        self.potential_after = torch.zeros(g, m)
         self.starts = torch.zeros(c, g, t, dtype=torch.bool)  # an episode began before this step
         self.terminated = torch.zeros(c, g, t, dtype=torch.bool)  # the episode was decided by this step
         self.truncated = torch.zeros(c, g, t, dtype=torch.bool)  # it was cut by it; `cut_values` say what was left
@@ -75,7 +76,7 @@ class Rollout:
             setattr(part, name, {key: array[:, first:last] for key, array in getattr(self, name).items()})
         for name in ("acted", "starts", "terminated", "truncated", "states"):
             setattr(part, name, getattr(self, name)[:, first:last])
-        for name in ("remains", "roles"):
+        for name in ("remains", "roles", "potential_after"):
             setattr(part, name, getattr(self, name)[first:last])
         part.after = {key: array[first:last] for key, array in self.after.items()}
         return part
@@ -91,11 +92,12 @@ class Rollout:
         """Fill in values, advantages and returns; `values` are of all steps, `following` (groups, members) comes after.
 
         Who has gone is worth what the group's others are worth on average: members share what becomes of the group, and
-        death is no way out of a defeat.
+        death is no way out of a defeat. A potential that rewards are shaped with is missing from the value of those who
+        have it, because they lose it again; who has gone has lost it.
         """
         self.numbers["values"].copy_(values)
-        by_time = _by_time(without_gone(values, self.acted))
-        after = without_gone(following[..., None], self.remains[..., None])[..., 0]
+        by_time = _by_time(without_gone(values, self.acted, self.numbers["potential"]))
+        after = without_gone(following[..., None], self.remains[..., None], self.potential_after[..., None])[..., 0]
         cut = _by_time(self.numbers["cut_values"])
         terminated, truncated = (_by_time(flags[:, :, None]) for flags in (self.terminated, self.truncated))
         following_values = torch.cat([by_time[1:], after[None]])
@@ -113,10 +115,10 @@ def _by_time(array: Tensor) -> Tensor:
     return array.permute(0, 3, 1, 2).flatten(0, 1)
 
 
-def without_gone(values: Tensor, there: Tensor) -> Tensor:
-    """Values (..., members, steps) in which members who are not there have the mean of those who are."""
+def without_gone(values: Tensor, there: Tensor, potential: Tensor) -> Tensor:
+    """Values (..., members, steps) in which who is not there has the mean, without potential, of those who are."""
     weight = there.to(values.dtype)
-    mean = (values * weight).sum(-2, keepdim=True) / weight.sum(-2, keepdim=True).clamp(min=1.0)
+    mean = ((values + potential) * weight).sum(-2, keepdim=True) / weight.sum(-2, keepdim=True).clamp(min=1.0)
     return torch.where(there, values, mean)
 
 
