@@ -12,6 +12,7 @@ import re
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -45,7 +46,7 @@ from protege.matchmaking import (
     reset_reason,
 )
 from protege.metrics import near
-from protege.runs import checked_name, runs_folder
+from protege.runs import Run, checked_name, runs_folder
 
 
 class Opponent(NamedTuple):
@@ -114,11 +115,12 @@ def copy_league(source: "League", folder: Path) -> "League":
     """A copy to go on with, whole even while others use the source."""
     _make_room(folder)
     try:
-        for file in sorted([*source.folder.glob("entries/*"), *source.folder.glob("recordings/*")]):
-            (folder / file.parent.name).mkdir(exist_ok=True)
-            shutil.copyfile(file, folder / file.parent.name / file.name)
         with replacing(folder / FILE) as draft:
-            source.write_to(draft)
+            source.write_to(draft)  # first: a file is always there before the row that names it
+            for file in sorted([*source.folder.glob("entries/[!.]*"), *source.folder.glob("recordings/[!.]*")]):
+                (folder / file.parent.name).mkdir(exist_ok=True)
+                with suppress(FileNotFoundError):  # an old recording may be dropped meanwhile
+                    shutil.copyfile(file, folder / file.parent.name / file.name)
     except OSError as error:
         raise LeagueError(f"the league cannot be copied to {folder}: {error.strerror}") from error
     return League(folder)
@@ -127,6 +129,8 @@ def copy_league(source: "League", folder: Path) -> "League":
 def _make_room(folder: Path) -> None:
     if (folder / FILE).exists():
         raise LeagueError(f"{folder} holds a league already: choose another folder")
+    if Run(folder).exists():
+        raise LeagueError(f"{folder} holds a run: choose another name or folder for the league")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -138,11 +142,6 @@ def _make_room(folder: Path) -> None:
 
 class League(Ledger):
     """An open league. One thread at a time; any number of processes."""
-
-    @property
-    def game(self) -> str:
-        """What is played."""
-        return str(self.signature["game"])
 
     def require(self, signature: Mapping[str, Any]) -> None:
         """Refuse to mix: matches of another game, version or setting say nothing about each other."""
@@ -167,7 +166,10 @@ class League(Ledger):
         if entry.hash is None:
             if not entry.player:
                 raise LeagueError(f"{entry.name} is an agent and changes as it learns: name one of its copies")
-            return Opponent(entry.id, entry.name, entry.player)
+            player = str(entry.player)
+            if not re.fullmatch("[a-z0-9-]+", player):  # games import what looks like package.module:Class
+                raise self._damaged(ValueError(f"{player!r} is no scripted player"))
+            return Opponent(entry.id, entry.name, player)
         path = self._copy(entry.hash)
         try:
             if not _is_whole(path, path.stat().st_mtime_ns, entry.hash):
@@ -193,12 +195,12 @@ class League(Ledger):
             name = name or self._free_name(callsign(digest))
             id = insert_entry(database, name=name, kind=kind, role=role, hash=digest, run=run, step=step, parent=parent)
             self.note(id, "added", f"as {kind}" + (f", from {run} at step {step:,}" if run else ""))
+            self.retire_surplus()
             return self.by_id(id)
 
     def promote(self, entry: Entry, reason: str) -> None:
-        """A candidate becomes a member; whoever is too many then retires when the period ends."""
-        if entry.kind not in (CANDIDATE, RETIRED) or entry.hash is None:
-            raise LeagueError(f"{entry.name} is {entry.kind}: only a candidate can be promoted")
+        """A candidate becomes a member, and whoever is too many then retires."""
+        self._require_candidate(entry)
         self.set_kind(entry.id, MEMBER, "promoted", reason)
 
     def retire(self, entry: Entry, reason: str) -> None:
@@ -208,10 +210,20 @@ class League(Ledger):
         self.set_kind(entry.id, RETIRED, "retired", reason)
 
     def verdict(self, candidate: Entry) -> Verdict:
-        """Whether a candidate may become a member, by its rated matches so far."""
-        members = [entry.standing() for entry in self.entries(MEMBER) if entry.id != candidate.id]
+        """Whether a candidate may become a member, by its rated matches; the first one has to beat the anchor."""
+        self._require_candidate(candidate)
+        members = [entry.standing() for entry in self.entries(MEMBER)] or [self.anchor.standing()]
         found = {other: Tally(payoff.score, payoff.games) for other, payoff in self.payoffs(candidate.id).items()}
         return gate(members, found, self.rules)
+
+    def _require_candidate(self, entry: Entry) -> None:
+        if entry.kind not in (CANDIDATE, RETIRED) or entry.hash is None:
+            raise LeagueError(f"{entry.name} is {entry.kind}: only a candidate can be promoted")
+
+    def pool(self) -> list[Entry]:
+        """Whoever is played against: scripted players, members and the newest candidates."""
+        candidates = self.entries(CANDIDATE)
+        return [*self.entries(SCRIPTED, MEMBER), *candidates[max(0, len(candidates) - self.rules.newest) :]]
 
     # What learners call; they also `report`.
 
@@ -219,10 +231,19 @@ class League(Ledger):
         """The agent that a training is in this league, made on the first call."""
         found = self.select("kind = ? AND run = ?", AGENT, run)
         if not found:
-            return self._new_agent(run, role, None)
+            return self._new_agent(run, role)
         if found[-1].role != role:
             raise LeagueError(f"{run} is in league {self.name} as {found[-1].role}, not as {role}")
         return found[-1]
+
+    def note_origin(self, agent: int, checkpoint: Path) -> Entry | None:
+        """An agent begins with these weights: if they are an entry's, that is its parent, which is returned."""
+        found = self.select("hash = ?", _hash(checkpoint))
+        if not found:
+            return None
+        with self.writing() as database:
+            database.execute("UPDATE entries SET parent = ? WHERE id = ?", (found[0].id, agent))
+        return found[0]
 
     def next_opponent(self, agent: int, generator: np.random.Generator) -> Opponent:
         """Whom an agent plays next, drawn by the rules of its role; ask at the beginning of every game."""
@@ -240,8 +261,7 @@ class League(Ledger):
         me = self.by_id(agent)
         if me.role == MAIN_EXPLOITER:
             return [self.newest_main() or self.anchor], [1.0]
-        candidates = self.entries(CANDIDATE)
-        pool = [*self.entries(SCRIPTED, MEMBER), *candidates[max(0, len(candidates) - self.rules.newest) :]]
+        pool = self.pool()
         standings = [entry.standing() for entry in pool]
         return pool, opponent_chances(me.standing(), standings, self._recent(agent), self.rules).tolist()
 
@@ -257,6 +277,10 @@ class League(Ledger):
         parent = before[-1].id if before else me.parent
         name = self._free_name(f"{me.name}@{step}")
         return self.add(checkpoint, name=name, role=me.role, run=me.name, step=step, parent=parent)
+
+    def copies(self, run: str) -> list[Entry]:
+        """What a training has left here so far, in all its lives."""
+        return self.select("hash IS NOT NULL AND run IN (SELECT name FROM entries WHERE hash IS NULL AND run = ?)", run)
 
     def reset_due(self, agent: int) -> str:
         """Why an exploiter must begin again, or nothing."""
@@ -275,8 +299,7 @@ class League(Ledger):
             if copies and recent.score >= self.rules.exploiter_score * max(recent.games, 1):
                 self.set_kind(copies[-1].id, MEMBER, "promoted", reason)
             self.set_kind(me.id, RETIRED, "retired", f"begins again: {reason}")
-            main = self.newest_main()
-            return self._new_agent(me.run, me.role, main.id if main else None)
+            return self._new_agent(me.run, me.role)
 
     # Inside.
 
@@ -284,16 +307,26 @@ class League(Ledger):
         return {other: payoff.recent for other, payoff in self.payoffs(agent, rated=False).items()}
 
     def _exploited(self, me: Entry) -> Tally:
-        """An exploiter's recent games against what it exploits: the main agent, or everybody."""
-        recent = self._recent(me.id)
+        """An exploiter's recent games against whomever of its targets it scores least; none until it knows them all."""
+        met = self.payoffs(me.id, rated=False)
+        targets = self._targets(me)
+        if any(target not in met or met[target].games < self.rules.exploiter_met for target in targets):
+            return Tally()
+        recent = (met[target].recent for target in targets)
+        return min(recent, key=lambda tally: tally.score / tally.games, default=Tally())
+
+    def _targets(self, me: Entry) -> list[int]:
+        """Whom an exploiter has to beat: the main agent, or all members; while nobody has learned, the anchor."""
         if me.role == MAIN_EXPLOITER:
             main = self.newest_main()
-            return recent.get(main.id, Tally()) if main else Tally()
-        return Tally(sum(tally.score for tally in recent.values()), sum(tally.games for tally in recent.values()))
+            return [main.id] if main else []
+        learned = [entry for entry in self.pool() if entry.hash is not None and entry.run != me.name]
+        members = [entry.id for entry in learned if entry.kind == MEMBER]
+        return members or [entry.id for entry in learned] or [self.anchor.id]
 
-    def _new_agent(self, run: str, role: str, parent: int | None) -> Entry:
+    def _new_agent(self, run: str, role: str) -> Entry:
         with self.writing() as database:
-            id = insert_entry(database, name=self._free_name(run), kind=AGENT, role=role, run=run, parent=parent)
+            id = insert_entry(database, name=self._free_name(run), kind=AGENT, role=role, run=run)
             self.note(id, "joined", f"as {role}")
             return self.by_id(id)
 
@@ -308,6 +341,7 @@ class League(Ledger):
         """Copy a checkpoint under the hash of its contents, if it is a whole one of this game; returns the hash."""
         from protege.checkpoints import CheckpointError, CheckpointMismatch, load  # torch takes a second to import
 
+        self.require_writable()
         if not checkpoint.is_file():
             raise CheckpointError(f"there is no checkpoint {checkpoint}")
         folder = self.folder / "entries"
@@ -316,7 +350,7 @@ class League(Ledger):
             folder.mkdir(exist_ok=True)
             shutil.copyfile(checkpoint, draft)  # first, so that what is looked at is what is kept
             try:
-                saved = load(draft, task_version=self.signature["task_version"])
+                saved = load(draft, task_version=self.task_version)
             except CheckpointError as error:
                 raise type(error)(str(error).replace(str(draft), str(checkpoint))) from error
             if not saved.kind.startswith(f"{self.game}-") or saved.kind.endswith("-recording"):

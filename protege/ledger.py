@@ -21,10 +21,11 @@ from protege import ProtegeError, __version__
 from protege.files import replacing
 from protege.glicko import Played, Rating, period
 from protege.matchmaking import MAIN, Rules, Standing, Tally, to_retire
+from protege.runs import LEAGUE_FILE
 
 FORMAT: Final = 1
 MARK: Final = 0x50724C67  # tells a league from any other SQLite file
-FILE: Final = "league.sqlite"
+FILE: Final = LEAGUE_FILE
 PATIENCE_S: Final = 20.0  # how long to wait for another process's transaction
 FORGETTING: Final = 0.98  # an agent's result counts so much less with every later one against the same opponent
 
@@ -172,8 +173,9 @@ class Ledger:
         try:
             about = {key: self._parsed(value) for key, value in self._rows("SELECT key, value FROM about")}
             self.signature: dict[str, Any] = dict(about["signature"])
-            known = {field.name for field in fields(Rules)}
-            self.rules = Rules(**{name: value for name, value in about["rules"].items() if name in known})
+            self.game, self.task_version = str(self.signature["game"]), int(self.signature["task_version"])
+            given, usual = about["rules"], asdict(Rules())
+            self.rules = Rules(**{name: type(value)(given[name]) for name, value in usual.items() if name in given})
             self.anchor = self.by_name(about["anchor"])
         except (LeagueError, ValueError, KeyError, TypeError, AttributeError) as error:
             self._database.close()
@@ -234,13 +236,19 @@ class Ledger:
             ).fetchall()
         return range(end - count, end)
 
-    def file(self, results: Sequence[Result], *, ends_period: bool = False) -> list[int]:
-        """File matches, all or none; returns their numbers. They rate both sides."""
-        with self.writing() as database:
-            ids = [self._file(database, result) for result in results]
-            self._close_period(database, due=ends_period)
-        if any(result.recording is not None for result in results):
-            self._drop_old_recordings()
+    def file(self, results: Sequence[Result], *, ends_period: bool | None = None) -> list[int]:
+        """File matches, all or none; returns their numbers. They rate both sides.
+
+        The rating period ends with them or stays open, as `ends_period` says; else it ends when enough games are filed.
+        """
+        try:
+            with self.writing() as database:
+                ids = [self._file(database, result) for result in results]
+                self._close_period(database, due=ends_period)
+            if any(result.recording is not None for result in results):
+                self._drop_old_recordings()
+        except OSError as error:
+            raise LeagueError(f"no recording can be kept in {self.recordings}: {error.strerror}") from error
         return ids
 
     def report(self, agent: int, games: Sequence[Game]) -> None:
@@ -268,18 +276,32 @@ class Ledger:
             database.execute("INSERT INTO events (time, entry, kind, text) VALUES (?, ?, ?, ?)", row)
 
     def set_kind(self, entry: int, kind: str, event: str, reason: str) -> None:
-        """An entry becomes a member, or retires."""
+        """An entry becomes a member, and whoever is too many then retires; or it retires itself."""
         with self.writing() as database:
             database.execute("UPDATE entries SET kind = ? WHERE id = ?", (kind, entry))
             self.note(entry, event, reason)
+            if kind == MEMBER:
+                self.retire_surplus()
 
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction: all of what follows, or none of it. Inside another one, a part of that."""
+    def retire_surplus(self) -> None:
+        """Members leave until no more are left than the limit."""
+        with self.writing():
+            members = [entry.standing() for entry in self.entries(MEMBER)]
+            main = self.newest_main()
+            for id in to_retire(members, self.rules, frozenset({main.id} if main else ())):
+                self.set_kind(id, RETIRED, "retired", f"more than {self.rules.limit} members")
+
+    def require_writable(self) -> None:
+        """Raise if the league can only be read."""
         if self.read_only:
             raise LeagueError(
                 f"league {self.name} can only be read: go on with a copy, protege league init mine --copy {self.name}"
             )
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction: all of what follows, or none of it. Inside another one, a part of that."""
+        self.require_writable()
         if self._database.in_transaction:
             yield self._database
             return
@@ -343,8 +365,11 @@ class Ledger:
     # Inside.
 
     def _open(self) -> sqlite3.Connection:
-        # A file nobody writes is read as it is; otherwise SQLite wants to keep its own files beside it.
-        uri = f"{self.path.absolute().as_uri()}?{'immutable=1' if self.read_only else 'mode=rw'}"
+        # A file nobody writes is read as it is, as SQLite would want to keep files of its own beside it. Where somebody
+        # else writes these are there, and hold what the file itself does not hold yet.
+        is_written = self.path.with_name(f"{FILE}-wal").exists()
+        mode = "mode=rw" if not self.read_only else "mode=ro" if is_written else "immutable=1"
+        uri = f"{self.path.absolute().as_uri()}?{mode}"
         database = sqlite3.connect(uri, PATIENCE_S, uri=True, isolation_level=None, check_same_thread=False)
         try:
             ((mark,),) = database.execute("PRAGMA application_id").fetchall()
@@ -407,9 +432,10 @@ class Ledger:
             database.execute("INSERT INTO styles VALUES (?, ?, ?)", (entry, id, json.dumps(style)))
         if result.recording is not None:
             self.recordings.mkdir(exist_ok=True)
-            with replacing(self.recordings / f"{id}.rec") as draft:
+            path = self._recording(id)
+            with replacing(path) as draft:
                 draft.write_bytes(result.recording)
-            database.execute("UPDATE matches SET recording = ? WHERE id = ?", (f"{id}.rec", id))
+            database.execute("UPDATE matches SET recording = ? WHERE id = ?", (path.name, id))
         return id
 
     def _count(self, database: sqlite3.Connection, first: int, second: int, score: float, *, rated: bool) -> None:
@@ -425,8 +451,10 @@ class Ledger:
         )  # fmt: skip
         database.execute("UPDATE entries SET games = games + 1 WHERE id = ?", (first,))
 
-    def _close_period(self, database: sqlite3.Connection, *, due: bool = False) -> None:
+    def _close_period(self, database: sqlite3.Connection, *, due: bool | None = None) -> None:
         """Everybody's rating from those before the period, written together; then whoever is too many retires."""
+        if due is False:
+            return
         rows = database.execute("SELECT first, second, score, rated FROM matches WHERE period IS NULL").fetchall()
         if not rows or not (due or len(rows) >= self.rules.period_games):
             return
@@ -442,18 +470,13 @@ class Ledger:
             database.execute("UPDATE entries SET rating = ?, deviation = ?, volatility = ? WHERE id = ?", (*rating, id))
             row = (id, number, *rating, entries[id].games)
             database.execute("INSERT INTO history VALUES (?, ?, ?, ?, ?, ?)", row)
-        members = [entry.standing() for entry in self.entries(MEMBER)]
-        main = self.newest_main()
-        for id in to_retire(members, self.rules, frozenset({main.id} if main else ())):
-            self.set_kind(id, RETIRED, "retired", f"more than {self.rules.limit} members")
+        self.retire_surplus()
 
     def _drop_old_recordings(self) -> None:
         """Keep the newest of every entry: a recording goes when neither side needs it any more."""
         kept: dict[int, int] = {}
-        rows = self._rows(
-            "SELECT id, first, second, recording FROM matches WHERE recording IS NOT NULL ORDER BY id DESC"
-        )
-        for id, first, second, name in rows:
+        rows = self._rows("SELECT id, first, second FROM matches WHERE recording IS NOT NULL ORDER BY id DESC")
+        for id, first, second in rows:
             sides = (first, second)
             is_needed = any(kept.get(entry, 0) < self.rules.recordings for entry in sides)
             for entry in sides:
@@ -461,4 +484,8 @@ class Ledger:
             if not is_needed:
                 with self.writing() as database:
                     database.execute("UPDATE matches SET recording = NULL WHERE id = ?", (id,))
-                (self.recordings / str(name)).unlink(missing_ok=True)
+                # Never by the name in the row, which in a league from elsewhere could be that of any file.
+                self._recording(id).unlink(missing_ok=True)
+
+    def _recording(self, match: int) -> Path:
+        return self.recordings / f"{match}.rec"

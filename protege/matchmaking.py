@@ -42,8 +42,9 @@ class Rules:
     gate_worst: float = 0.45  # each of them leaves it at least so much
     exploiter_score: float = 0.70  # an exploiter that scores so much has done its work and begins again
     exploiter_games: int = 100  # not before so many games
+    exploiter_met: int = 40  # and so many against each one that it has to beat
     exploiter_budget: int = 20_000  # games after which it begins again in any case
-    retire_games: int = 20  # below so many games a member is not yet known well enough to leave before others
+    retire_games: int = 20  # below so many games the `newest` of the members leave only after all others
     recordings: int = 3  # kept of each entry, the newest
 
 
@@ -115,10 +116,9 @@ class Verdict:
 
 
 def gate(members: Sequence[Standing], tallies: Mapping[int, Tally], rules: Rules) -> Verdict:
-    """Judge a candidate by its games against the best members; with no member yet, it is the first."""
+    """Judge a candidate by its games against the best members."""
     ranked = sorted(members, key=lambda member: -member.rating.conservative)[: rules.gate_top]
-    if not ranked:
-        return Verdict(True, "the first member")
+    assert ranked, "there is nobody to beat"
     best = ranked[0].id
     needed = {member.id: rules.gate_games if member.id == best else _fewer_games(rules) for member in ranked}
     found = {member: tallies.get(member, Tally()) for member in needed}
@@ -127,11 +127,11 @@ def gate(members: Sequence[Standing], tallies: Mapping[int, Tally], rules: Rules
         return Verdict(False, f"{sum(games for _, games in missing)} games are missing", missing)
     shares = {member: tally.score / tally.games for member, tally in found.items()}
     if shares[best] < rules.gate_score:
-        return Verdict(False, f"{shares[best]:.1%} against the best member, {rules.gate_score:.0%} needed")
+        return Verdict(False, f"{shares[best]:.1%} against the best, {rules.gate_score:.0%} needed")
     worst = min(shares, key=lambda member: shares[member])
     if shares[worst] < rules.gate_worst:
         return Verdict(False, f"only {shares[worst]:.1%} against one of the top {len(ranked)}")
-    return Verdict(True, f"{shares[best]:.1%} against the best member, at least {shares[worst]:.1%} against the top")
+    return Verdict(True, f"{shares[best]:.1%} against the best, at least {shares[worst]:.1%} against the top")
 
 
 def _fewer_games(rules: Rules) -> int:
@@ -139,16 +139,18 @@ def _fewer_games(rules: Rules) -> int:
 
 
 def to_retire(members: Sequence[Standing], rules: Rules, protected: frozenset[int] = frozenset()) -> list[int]:
-    """Members that must leave so that the limit holds: the lowest, those first whose strength is known."""
+    """Members that must leave so that the limit holds: the lowest, but last the newest that are hardly known yet."""
+    unknown = sorted(member.id for member in members if member.games < rules.retire_games)
+    spared = unknown[max(0, len(unknown) - rules.newest) :]
     leaving = sorted(
         (member for member in members if member.id not in protected),
-        key=lambda member: (member.games < rules.retire_games, member.rating.conservative, member.id),
+        key=lambda member: (member.id in spared, member.rating.conservative, member.id),
     )
     return [member.id for member in leaving[: max(0, len(members) - rules.limit)]]
 
 
 def reset_reason(role: str, games: int, recent: Tally, rules: Rules) -> str:
-    """Why an exploiter begins again, or nothing. `recent` are its latest games, against whomever it exploits."""
+    """Why an exploiter begins again, or nothing. `recent` are its latest games against whom it finds hardest."""
     if role not in EXPLOITERS or games < rules.exploiter_games:
         return ""
     if recent.games and recent.score / recent.games >= rules.exploiter_score:

@@ -33,6 +33,7 @@ FORMAT: Final = 1
 COMMAND_BYTES: Final = 4096  # a write of so little to a file opened for appending never mixes with another
 INBOX_BYTES: Final = 65536  # commands are read in pieces of at most so much
 DELETED: Final = ".deleted-"
+LEAGUE_FILE: Final = "league.sqlite"  # leagues are kept beside runs, each in a folder of its own
 
 Status = Literal["running", "finished", "stopped", "crashed", "damaged"]
 
@@ -367,6 +368,8 @@ def create_run(
     assert score in {None, *(metric.name for metric in metrics)}, f"score metric {score} is not declared"
     settings = plain(config)
     path = _make_folder(runs_folder(folder), name, f"{game}-{learner}-{datetime.now():%Y%m%d-%H%M%S}")
+    if (path / LEAGUE_FILE).exists():
+        raise RunError(f"{path} holds a league: choose another name for the run")
     with _locking(path) as lock:
         if Run(path).exists():  # without run.json it is the rest of a start that was killed
             raise RunError(f"run {path.name} exists: resume it, or choose another name")
@@ -468,7 +471,7 @@ def plan_prune(
         chosen = listed[: max(0, len(listed) - max(0, keep))]
     removals = []
     for run in (Run(folder / name) for name in chosen):
-        if run.is_training() or run.path.is_symlink():
+        if run.is_training() or run.path.is_symlink() or (run.path / LEAGUE_FILE).exists():
             continue
         bulky = [*sorted(run.recordings.glob("*")), *run.step_checkpoints()]
         paths = (run.path,) if whole else tuple(bulky)

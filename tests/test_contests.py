@@ -9,6 +9,7 @@ from protege.echelon import contest as echelon
 from protege.echelon.match import Setting
 from protege.echelon.mechs import BLUE, RED
 from protege.echelon.recording import Recording
+from protege.echelon.world import VERSION as MAP_VERSION
 from protege.league import Opponent, create_league
 from protege.ledger import LeagueError
 from protege.runs import RunError
@@ -165,3 +166,4 @@ def test_another_roster_is_another_league(tmp_path):
         league.require(echelon.Contest(league.signature).signature)
         with pytest.raises(LeagueError, match="roster '5v5' here and '10v10' there"):
             league.require(echelon.signature(Setting("10v10", (40, 40), 120)))
+        assert league.signature["map_version"] == MAP_VERSION, "other maps would be other matches"

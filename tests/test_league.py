@@ -14,10 +14,19 @@ import pytest
 
 from protege.checkpoints import CheckpointError, CheckpointMismatch
 from protege.glicko import Played, Rating, period, update
-from protege.league import callsign, copy_league, create_league, find_league, find_recording, league_names, open_league
+from protege.league import (
+    League,
+    callsign,
+    copy_league,
+    create_league,
+    find_league,
+    find_recording,
+    league_names,
+    open_league,
+)
 from protege.ledger import AGENT, CANDIDATE, FILE, MEMBER, RETIRED, SCRIPTED, Game, LeagueError, Result
 from protege.matchmaking import LEAGUE_EXPLOITER, MAIN, MAIN_EXPLOITER, Rules, opponent_chances
-from protege.runs import RunError
+from protege.runs import RunError, create_run, plan_prune
 from tests.killing import kill_filers
 from tests.league_games import SIGNATURE, add_member, make_checkpoint, make_league, meet
 
@@ -28,6 +37,13 @@ ROOT = Path(__file__).parents[1]
 def league(tmp_path):
     with make_league(tmp_path / "league") as made:
         yield made
+
+
+def tamper(league, change, *values):
+    """Change a closed league behind its back, as somebody could who passes it on."""
+    with sqlite3.connect(league.path) as database:
+        database.execute(change, values)
+    database.close()
 
 
 # --- entries ---
@@ -45,6 +61,19 @@ def test_a_league_begins_with_its_scripted_players_and_the_anchor_is_1500(league
 def test_a_league_is_not_made_over_another(league):
     with pytest.raises(LeagueError, match="holds a league already: choose another folder"):
         make_league(league.folder)
+
+
+def test_a_run_and_a_league_never_share_a_folder(league, tmp_path):
+    with pytest.raises(RunError, match="holds a league: choose another name for the run"):
+        create_run("echelon", "ppo", {}, [], name="league", folder=tmp_path)
+    assert not (league.folder / "lock").exists(), "nothing was left there"
+    create_run("echelon", "ppo", {}, [], name="run", folder=tmp_path).close()
+    with pytest.raises(LeagueError, match="holds a run: choose another name or folder for the league"):
+        make_league(tmp_path / "run")
+    with pytest.raises(LeagueError, match="holds a run"):
+        copy_league(league, tmp_path / "run")
+    shutil.copyfile(league.path, tmp_path / "run" / FILE)  # somebody did it by hand
+    assert plan_prune(["run"], whole=True, folder=tmp_path) == []
 
 
 def test_a_checkpoint_is_copied_under_the_hash_of_its_contents_and_outlives_the_original(league, tmp_path):
@@ -131,6 +160,17 @@ def test_a_copy_that_was_changed_or_lost_is_refused(league):
         league.opponent(member)
 
 
+def test_only_plain_names_are_scripted_players(league):
+    """A game imports what looks like package.module:Class, and a league may come from anywhere."""
+    league.close()
+    for player in ("os:system", "../other/best.safetensors", "/tmp/x", "A B"):
+        tamper(league, "UPDATE entries SET player = ? WHERE name = 'random'", player)
+        with open_league(str(league.folder)) as opened:
+            with pytest.raises(LeagueError, match="is damaged .* is no scripted player") as caught:
+                opened.opponent(opened.find("random"))
+            assert "\n" not in str(caught.value)
+
+
 # --- matches and periods ---
 
 
@@ -153,6 +193,9 @@ def test_a_period_ends_by_itself_when_enough_was_played(tmp_path):
         for _ in range(25):
             meet(league, league.by_name("random"), league.by_name("teacher"), 1, 0.2)
         assert league.counts() == {"matches": 25, "rated": 25, "pending": 5, "periods": 2}
+        one, other = league.by_name("random"), league.by_name("teacher-full")
+        league.file([Result(one.id, other.id, 1.0, number) for number in range(20)], ends_period=False)
+        assert league.counts() == {"matches": 45, "rated": 45, "pending": 25, "periods": 2}, "unless it is to stay open"
 
 
 def test_payoffs_count_wins_draws_and_losses_from_both_sides(league):
@@ -189,6 +232,29 @@ def test_recordings_are_kept_of_the_newest_matches_of_everybody(tmp_path):
                 find_recording(name, file, tmp_path)
 
 
+def test_no_other_file_is_deleted_whatever_the_rows_say(tmp_path):
+    victims = [tmp_path / "diary.txt", tmp_path / "letter.txt"]
+    for victim in victims:
+        victim.write_text("mine")
+    with make_league(tmp_path / "league", Rules(recordings=1)) as league:
+        a, b = add_member(league, 1), add_member(league, 2)
+        for number in range(2):
+            league.file([Result(a.id, b.id, 1.0, number, recording=b"seen")])
+    for id, name in ((1, str(victims[0])), (2, "../../letter.txt")):
+        tamper(league, "UPDATE matches SET recording = ? WHERE id = ?", name, id)
+    with open_league(str(league.folder)) as opened:
+        opened.file([Result(a.id, b.id, 1.0, 9, recording=b"new")])
+        assert [match["recording"] for match in opened.matches(a.id, recorded=True)] == ["3.rec"]
+    assert all(victim.exists() for victim in victims)
+
+
+def test_a_recording_that_cannot_be_written_is_explained_and_nothing_is_filed(league):
+    (league.folder / "recordings").write_text("in the way")
+    with pytest.raises(LeagueError, match="no recording can be kept in .*recordings: File exists"):
+        league.file([Result(1, 2, 1.0, 0, recording=b"seen")])
+    assert league.counts()["matches"] == 0
+
+
 def test_styles_are_kept_with_their_matches(league):
     a, b = add_member(league, 1), add_member(league, 2)
     league.file([Result(a.id, b.id, 1.0, 0, styles=({"speed": 1.0}, {"speed": 3.0}))])
@@ -204,12 +270,14 @@ def test_the_league_stays_at_its_limit_over_50_promotions_and_keeps_the_anchor(t
     luck = random.Random(1)
     with make_league(tmp_path / "league", Rules(limit=20)) as league:
         for number in range(50):
-            new, results = add_member(league, number), []
+            checkpoint = make_checkpoint(tmp_path / "new.safetensors", float(number))
+            new, results = league.add(checkpoint, name=f"member-{number}"), []
             for other in [entry for entry in league.entries(MEMBER, SCRIPTED) if entry.id != new.id]:
                 strength = int(other.name.split("-")[1]) if other.hash else -30
                 chance = 1 / (1 + 10 ** (20 * (strength - number) / 400))
                 results += [Result(new.id, other.id, float(luck.random() < chance), game) for game in range(2)]
             league.file(results, ends_period=True)
+            league.promote(new, "in a test")
             assert len(league.entries(MEMBER)) == min(number + 1, 20)
             assert len(league.entries(SCRIPTED)) == 3 and league.by_name("teacher").rating == Rating(1500.0, 0.0)
         left = {int(entry.name.split("-")[1]) for entry in league.entries(MEMBER)}
@@ -218,10 +286,27 @@ def test_the_league_stays_at_its_limit_over_50_promotions_and_keeps_the_anchor(t
         assert league.payoffs(retired.id) and league.history(retired.id), "its history stays"
 
 
+def test_the_limit_holds_however_a_member_came_in(tmp_path):
+    with make_league(tmp_path / "league", Rules(limit=2, newest=1, exploiter_games=40)) as league:
+        for number in range(4):
+            add_member(league, number)
+            assert len(league.entries(MEMBER)) <= 2, "by hand"
+        main, spoiler = league.agent("mine"), league.agent("spoiler", MAIN_EXPLOITER)
+        target = league.submit(main.id, make_checkpoint(tmp_path / "a.safetensors", 11.0), 1)
+        copy = league.submit(spoiler.id, make_checkpoint(tmp_path / "b.safetensors", 12.0), 1)
+        league.report(spoiler.id, [Game(target.id, 1.0)] * 40)
+        league.reset(spoiler.id, league.reset_due(spoiler.id))
+        assert league.by_id(copy.id).kind == MEMBER and len(league.entries(MEMBER)) == 2, "by its work"
+
+
 def test_a_candidate_passes_the_gate_by_its_games(tmp_path):
     with make_league(tmp_path / "league", Rules(gate_games=40, gate_top=2)) as league:
         first = league.add(make_checkpoint(tmp_path / "a.safetensors", 1.0), name="first")
-        assert league.verdict(first).passed, "somebody must be the first"
+        assert league.verdict(first).missing == ((league.anchor.id, 40),), "while there is no member, the anchor"
+        meet(league, first, league.anchor, 40, 0.3)
+        assert not league.verdict(first).passed
+        meet(league, first, league.anchor, 100, 0.9)
+        assert league.verdict(first).passed
         league.promote(first, "the first")
         second = league.add(make_checkpoint(tmp_path / "b.safetensors", 2.0), name="second")
         assert league.verdict(second).missing == ((first.id, 40),)
@@ -230,6 +315,8 @@ def test_a_candidate_passes_the_gate_by_its_games(tmp_path):
         league.promote(second, "better")
         with pytest.raises(LeagueError, match="second is member: only a candidate can be promoted"):
             league.promote(league.find("second"), "again")
+        with pytest.raises(LeagueError, match="random is scripted: only a candidate can be promoted"):
+            league.verdict(league.find("random"))
         assert [event["kind"] for event in league.events()] == ["promoted", "added", "promoted", "added"]
 
 
@@ -316,6 +403,16 @@ def test_copies_of_an_agent_remember_where_they_come_from(league, tmp_path):
     assert main is not None and main.name == "mine@200"
 
 
+def test_an_agent_that_begins_with_an_entrys_weights_is_its_child(league, tmp_path):
+    main, spoiler = league.agent("mine"), league.agent("spoiler", MAIN_EXPLOITER)
+    target = league.submit(main.id, make_checkpoint(tmp_path / "a.safetensors", 1.0), 100)
+    assert league.note_origin(spoiler.id, make_checkpoint(tmp_path / "b.safetensors", 2.0)) is None, "nobody's"
+    assert league.by_id(spoiler.id).parent is None
+    assert league.note_origin(spoiler.id, tmp_path / "a.safetensors") == target
+    copy = league.submit(spoiler.id, tmp_path / "b.safetensors", 10)
+    assert league.by_id(spoiler.id).parent == copy.parent == target.id
+
+
 def test_a_main_exploiter_meets_the_current_main_and_nobody_else(league, tmp_path):
     main, exploiter = league.agent("mine"), league.agent("spoiler", MAIN_EXPLOITER)
     generator = np.random.default_rng(1)
@@ -339,8 +436,37 @@ def test_an_exploiter_that_wins_begins_again_and_its_copy_becomes_a_member(leagu
     again = league.reset(spoiler.id, reason)
     assert league.by_id(copy.id).kind == MEMBER and league.by_id(spoiler.id).kind == RETIRED
     assert (again.name, again.role, again.games, again.rating) == ("spoiler-2", MAIN_EXPLOITER, 0, Rating())
-    assert again.parent == target.id and league.agent("spoiler", MAIN_EXPLOITER) == again
-    assert league.reset_due(again.id) == ""
+    assert league.agent("spoiler", MAIN_EXPLOITER) == again and league.reset_due(again.id) == ""
+    later = league.submit(again.id, make_checkpoint(tmp_path / "d.safetensors", 4.0), 90)
+    assert league.copies("spoiler") == [league.by_id(copy.id), later], "of both lives"
+
+
+def test_a_lucky_game_against_a_new_copy_is_no_work_done(league, tmp_path):
+    main, spoiler = league.agent("mine"), league.agent("spoiler", MAIN_EXPLOITER)
+    old = league.submit(main.id, make_checkpoint(tmp_path / "a.safetensors", 1.0), 100)
+    league.report(spoiler.id, [Game(old.id, 0.0)] * 200)
+    new = league.submit(main.id, make_checkpoint(tmp_path / "b.safetensors", 2.0), 200)
+    league.report(spoiler.id, [Game(new.id, 1.0)] * 39)
+    copy = league.submit(spoiler.id, make_checkpoint(tmp_path / "c.safetensors", 3.0), 50)
+    assert league.reset_due(spoiler.id) == "", "39 games, 40 are needed against whom it has to beat"
+    league.report(spoiler.id, [Game(new.id, 1.0)])
+    assert league.reset_due(spoiler.id).startswith("scored 100%")
+    league.reset(spoiler.id, "in a test")
+    assert league.by_id(copy.id).kind == MEMBER
+
+
+def test_a_league_exploiter_has_to_beat_every_member(league, tmp_path):
+    hunter, weak = league.agent("hunter", LEAGUE_EXPLOITER), league.by_name("random")
+    league.report(hunter.id, [Game(weak.id, 1.0)] * 500)
+    assert league.reset_due(hunter.id) == "", "the weakest says nothing: while nobody has learned, the anchor does"
+    first, second = add_member(league, 1), add_member(league, 2)
+    league.submit(hunter.id, make_checkpoint(tmp_path / "own.safetensors", 3.0), 1)  # its own copy is no target
+    league.report(hunter.id, [Game(first.id, 1.0)] * 40)
+    assert league.reset_due(hunter.id) == "", "it has not met the second"
+    league.report(hunter.id, [Game(second.id, float(number % 2)) for number in range(60)])
+    assert league.reset_due(hunter.id) == "", "half against the second"
+    league.report(hunter.id, [Game(second.id, 1.0)] * 30)
+    assert league.reset_due(hunter.id).startswith("scored 7"), "its recent score there, the lower one"
 
 
 def test_a_league_exploiter_meets_everybody_and_ends_with_its_budget(tmp_path):
@@ -368,6 +494,33 @@ def test_the_current_main_is_not_retired_however_weak(tmp_path):
 # --- files ---
 
 
+def test_a_league_that_can_only_be_read_takes_no_copy(league, tmp_path):
+    league.close()
+    with League(league.folder, read_only=True) as there, pytest.raises(LeagueError, match="can only be read"):
+        there.add(make_checkpoint(tmp_path / "a.safetensors", 1.0))
+    assert [path.name for path in league.folder.iterdir()] == [FILE]
+
+
+@pytest.mark.parametrize("signature", ["{}", '{"game": "tempest"}', '{"game": "tempest", "task_version": []}', "7"])
+def test_a_league_that_does_not_say_what_is_played_is_refused(league, signature):
+    league.close()
+    tamper(league, "UPDATE about SET value = ? WHERE key = 'signature'", signature)
+    assert_does_not_open(league)
+
+
+@pytest.mark.parametrize("rules", ['{"limit": "many"}', '["limit"]', '{"sigma": null}'])
+def test_a_league_whose_rules_are_none_is_refused(league, rules):
+    league.close()
+    tamper(league, "UPDATE about SET value = ? WHERE key = 'rules'", rules)
+    assert_does_not_open(league)
+
+
+def assert_does_not_open(league):
+    with pytest.raises(LeagueError, match="is damaged, it does not say what it is") as caught:
+        open_league(str(league.folder))
+    assert "\n" not in str(caught.value)
+
+
 def test_a_league_of_another_setting_or_version_is_refused(league):
     league.require(SIGNATURE)
     with pytest.raises(LeagueError, match="made for other matches .level 1 here and 9 there.: begin another league"):
@@ -380,6 +533,7 @@ def test_a_copy_is_a_league_of_its_own(league, tmp_path):
     member = add_member(league, 1)
     meet(league, member, league.anchor, 3, 0.5)
     league.file([Result(member.id, league.anchor.id, 1.0, 9, recording=b"seen")])
+    (league.folder / "entries" / ".draft.tmp").write_text("half of")
     with copy_league(league, tmp_path / "runs" / "other") as other:
         assert other.entries() == league.entries() and other.counts() == league.counts()
         assert other.opponent(other.find("member-1")).player != league.opponent(member).player
@@ -387,8 +541,33 @@ def test_a_copy_is_a_league_of_its_own(league, tmp_path):
         assert other.counts()["matches"] == 5 and league.counts()["matches"] == 4
         assert (other.recordings / "4.rec").read_bytes() == b"seen"
     assert "other" in league_names(tmp_path / "runs")
+    assert not list((tmp_path / "runs" / "other").rglob(".*")), "nothing that others are just writing"
     with pytest.raises(LeagueError, match="holds a league already"):
         copy_league(league, tmp_path / "runs" / "other")
+
+
+def test_a_copy_is_whole_although_others_add_to_the_source(tmp_path):
+    class Busy(League):
+        """One that somebody adds to at the very moment."""
+
+        def write_to(self, path):
+            add_member(self, 1)
+            super().write_to(path)
+            add_member(self, 2)
+
+    make_league(tmp_path / "league").close()
+    with Busy(tmp_path / "league") as source, copy_league(source, tmp_path / "copy") as copy:
+        assert [entry.name for entry in copy.entries(MEMBER)] == ["member-1"]
+        copy.opponent(copy.find("member-1"))  # its checkpoint is there
+
+
+def test_whoever_may_only_read_sees_what_others_have_just_written(league, monkeypatch):
+    add_member(league, 1)  # and the league stays open, so the file itself does not hold it yet
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with open_league(str(league.folder)) as there:
+        assert [entry.name for entry in there.entries(MEMBER)] == ["member-1"]
+        league.add(make_checkpoint(league.folder / "more.safetensors", 2.0), name="later")
+        assert there.find("later").kind == CANDIDATE
 
 
 def test_a_league_in_a_folder_that_cannot_be_written_is_only_read(league, monkeypatch):

@@ -1,13 +1,16 @@
 """`protege league` as a person types it."""
 
 import json
+import sqlite3
 from typing import Any
 
 import pytest
 
 from protege.cli import main
-from protege.league import open_league
+from protege.league import create_league, open_league
 from protege.ledger import CANDIDATE, MEMBER, RETIRED
+from protege.matchmaking import Rules
+from protege.tempest import contest
 from tests.league_games import add_member, make_checkpoint, make_league, meet
 
 
@@ -71,6 +74,27 @@ def test_mistakes_are_answered_in_one_line(folder, capsys):
     assert "is damaged (file is not a database)" in refused(capsys, "list", "mine")
 
 
+@pytest.mark.parametrize(
+    ("game", "change", "message"),
+    [
+        ("echelon", {"size": None}, "does not say what its matches are like"),
+        ("echelon", {"size": ["a", "b"]}, "does not say what its matches are like"),
+        ("echelon", {"rules": "chess"}, "does not say what its matches are like ('chess')"),
+        ("echelon", {"roster": "10v11"}, "no roster is called '10v11'"),
+        ("tempest", {"level": None}, "does not say what its matches are like"),
+        ("tempest", {"game": "chess"}, "plays echelon and tempest, not 'chess'"),
+    ],
+)
+def test_a_league_of_matches_that_nobody_knows_is_refused(folder, capsys, game, change, message):
+    run(capsys, "init", "mine", "--game", game)
+    with open_league("mine") as league:
+        signature, players = {**league.signature, **change}, [entry.name for entry in league.entries()]
+    with sqlite3.connect(folder / "runs" / "mine" / "league.sqlite") as database:
+        database.execute("UPDATE about SET value = ? WHERE key = 'signature'", (json.dumps(signature),))
+    database.close()
+    assert message in refused(capsys, "match", "mine", *players[:2])
+
+
 def test_players_meet_and_are_rated(folder, capsys):
     run(capsys, "init", "mine", "--game", "tempest")
     found = last(run(capsys, "match", "mine", "teacher", "random", "--games", "6", "--threads", "1", "--json"))
@@ -102,6 +126,18 @@ def test_a_tournament_is_played_in_rounds(folder, capsys):
     assert "at least two players" in refused(capsys, "tournament", "mine", "--player", "random")
 
 
+def test_a_round_is_one_period_however_many_games_and_old_candidates_stay_out(folder, capsys):
+    short = contest.signature(contest.Setting(max_frames=100))
+    with create_league(
+        folder / "runs" / "mine", short, contest.SCRIPTED, contest.ANCHOR, Rules(period_games=2, newest=0)
+    ) as league:
+        league.add(make_checkpoint(folder / "old.safetensors", 1.0), name="old")  # no player can be made of it
+    found = last(run(capsys, "tournament", "mine", "--rounds", "2", "--games", "2", "--threads", "1", "--json"))
+    assert found["matches"] == 12 and "rating.old" not in found
+    with open_league("mine") as league:
+        assert league.counts() == {"matches": 12, "rated": 12, "pending": 0, "periods": 2}
+
+
 def test_candidates_are_judged_promoted_and_retired(folder, capsys):
     """By games that are there already, so that nothing has to be played."""
     with make_league(folder / "runs" / "mine") as league:
@@ -116,7 +152,9 @@ def test_candidates_are_judged_promoted_and_retired(folder, capsys):
     assert "bad: not promoted" in run(capsys, "promote", "mine", "bad", "--no-play")[0]
     found = run(capsys, "promote", "mine", "--no-play", "--json")
     assert last(found) == {"judged": 2, "promoted": 1, "names": "good"}
-    run(capsys, "retire", "mine", "best", "--reason", "enough")
+    gone = last(run(capsys, "retire", "mine", "best", "--reason", "enough", "--json"))
+    assert (gone["league"], gone["name"], gone["kind"]) == ("mine", "best", RETIRED)
+    assert "random is scripted: only a candidate can be promoted" in refused(capsys, "promote", "mine", "random")
     with open_league("mine") as league:
         kinds = {entry.name: entry.kind for entry in league.entries()}
         assert kinds["good"] == MEMBER and kinds["bad"] == CANDIDATE and kinds["best"] == RETIRED

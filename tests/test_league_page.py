@@ -8,17 +8,29 @@ from typing import Any
 
 import pytest
 
-from protege.league import League
+from protege.echelon import contest as echelon
+from protege.echelon.match import Setting
+from protege.echelon.shows import EchelonShows
+from protege.league import League, create_league
 from protege.ledger import Game, Result
 from protege.matchmaking import MAIN_EXPLOITER
-from tests.browsing import wait_until
+from protege.tempest import contest as tempest
+from protege.tempest.shows import TempestShows
+from tests.browsing import LONG_PATIENCE_S, chromium, wait_until
 from tests.league_games import add_member, make_checkpoint, make_league
 from tests.serving import served
-from tests.test_dashboard_browser import PHONE, browser, visits  # noqa: F401 - fixtures
+from tests.test_dashboard_browser import PHONE, visits  # noqa: F401 - a fixture
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.needs("chromium", "playwright")]
 
 STRENGTHS = {"random": 1100, "teacher": 1500, "teacher-full": 1560}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """One that draws battles although there is no graphics card."""
+    with chromium("--enable-unsafe-swiftshader") as opened:
+        yield opened
 
 
 def fill(league: League, folder: Path) -> None:
@@ -100,7 +112,7 @@ def test_the_matrix_says_who_beats_whom_and_how_sure_that_is(page_of_league):
 def test_the_lineage_shows_what_came_from_what(page_of_league):
     _, page = page_of_league
     child = page.locator(".lineage li", has=page.locator("> button", has_text="mine@2000")).last
-    assert child.locator("ul button").first.inner_text() == "mine@3000"
+    assert child.locator("ul button").all_inner_texts() == ["mine@3000", "mine"], "who learns goes on from its newest"
     child.locator("ul button").first.click()
     wait_until(lambda: page.locator(".league-entry h2").inner_text() == "mine@3000")
     assert "trained on from\nmine@2000" in page.locator(".facts").inner_text()
@@ -121,6 +133,44 @@ def test_an_entry_shows_its_style_and_its_latest_matches(page_of_league):
     wait_until(lambda: page.locator(".league-entry h2").inner_text() == "teacher-full")
     film = page.locator(".matches .watch").last.get_attribute("href")
     assert film.startswith("#/live?kind=film&player=teacher-full&league=ladder")
+
+
+def test_a_recorded_battle_is_one_click_away(tmp_path, visits):  # noqa: F811
+    duel = echelon.signature(Setting("1v1", (40, 40), 40))
+    with create_league(tmp_path / "duels", duel, echelon.SCRIPTED, echelon.ANCHOR) as league:
+        hard, easy = (league.opponent(league.find(name)) for name in ("hard", "easy"))
+        league.file(echelon.Contest(duel).play(hard, easy, range(1), record=1), ends_period=True)
+    with served(tmp_path, {"echelon": EchelonShows(tmp_path)}) as served_page:
+        page = visits.open(f"{served_page.url}#/league/duels?entry={easy.id}")
+        page.set_default_timeout(1000 * LONG_PATIENCE_S)
+        for link in (".matches .watch", ".standings tr:has-text('hard') .row-watch"):
+            page.locator(link).first.click()
+            page.locator(".battle-view[data-ready]").wait_for()
+            assert page.locator(".race-name").all_inner_texts() == ["hard", "easy"]
+            page.go_back()
+        wait_until(lambda: page.locator(".standings .row-watch").count() == 2)  # nobody else has played
+
+
+def test_a_tempest_game_of_a_match_is_one_click_away(tmp_path, visits):  # noqa: F811
+    short = tempest.signature(tempest.Setting(max_frames=300))
+    with create_league(tmp_path / "short", short, tempest.SCRIPTED, tempest.ANCHOR) as league:
+        chance, teacher = (league.opponent(league.find(name)) for name in ("random", "teacher"))
+        league.file(tempest.Contest(short).play(chance, teacher, range(1)), ends_period=True)
+    with served(tmp_path, {"tempest": TempestShows(tmp_path)}) as served_page:
+        page = visits.open(f"{served_page.url}#/league/short?entry={chance.id}")
+        page.set_default_timeout(1000 * LONG_PATIENCE_S)
+        page.locator(".matches .watch").click()
+        wait_until(lambda: int(page.get_attribute(".film", "data-tick") or 0) > 20, LONG_PATIENCE_S)
+
+
+def test_an_answer_that_was_lost_is_made_good_by_the_next(page_of_league):
+    _, page = page_of_league
+    page.route("**/api/leagues**", lambda route: route.abort())
+    page.locator(".league-view .stage-note").wait_for()
+    assert page.locator(".standings").is_hidden()
+    page.unroute("**/api/leagues**")
+    page.locator(".standings").wait_for()
+    assert page.locator(".league-view .stage-note").is_hidden()
 
 
 def test_new_matches_appear_by_themselves(page_of_league):

@@ -56,6 +56,7 @@ TINY = EchelonConfig(
 )
 FROZEN = replace(TINY, ppo=PPOConfig(minibatches=2, learning_rate=1e-12, final_learning_rate=1e-12))
 RULES = Rules(period_games=20, gate_games=4, gate_top=1)
+SOON = replace(RULES, exploiter_games=20, exploiter_met=20, exploiter_score=0.4)  # by draws alone
 
 
 @pytest.fixture(autouse=True)
@@ -181,6 +182,8 @@ def test_a_league_that_does_not_fit_is_refused_before_anything_is_made(tmp_path,
         train(replace(TINY, league="echelon", stages=("squad",)), Notes(), name="pilots", folder=tmp_path)
     with pytest.raises(LeagueError, match="plays on generated maps, the stage on ground 'open'"):
         train(replace(TINY, stages=("O2",)), Notes(), name="pilots", folder=tmp_path)
+    with pytest.raises(LeagueError, match="plays every battle on a new map, the stage on the same 100"):
+        train(replace(TINY, stages=("O7",)), Notes(), name="pilots", folder=tmp_path)
     words = ["train", "echelon", "--preset", "smoke", "--league", "mine", "--runs", str(tmp_path), "--dry-run"]
     assert cli.main(words) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
@@ -206,17 +209,21 @@ def test_an_exploiter_begins_with_the_main_agent_and_meets_nobody_else(tmp_path)
         run = train(exploiter, notes, name="spoiler", folder=tmp_path)
         spoiler = league.agent("spoiler", MAIN_EXPLOITER)
         assert {row[1] for row in filed(league) if row[0] == spoiler.id} == {main.id}
-        assert f"begins with the weights of {main.name}" in notes.notes
+        assert f"begins with the weights of {main.name}" in notes.notes and spoiler.parent == main.id
         taken, given = load_network(run.best), load_network(Path(league.opponent(main).player))
         assert torch.allclose(taken.own.layer.weight, given.own.layer.weight, atol=1e-6)
         assert f"against {main.name}" in notes.exams[0]["summary"]
         other = Notes()
         train(replace(exploiter, network=NetworkConfig(8, 8, 4)), other, name="smaller", folder=tmp_path)
         assert any("begins with fresh weights: the network of" in note for note in other.notes)
+        assert league.agent("smaller", MAIN_EXPLOITER).parent is None
+        later = replace(FROZEN, start_from=str(run.best), agent_steps=1)
+        train(later, Notes(), name="later", folder=tmp_path)
+        assert league.by_id(league.agent("later").parent or 0).run == "spoiler", "its best is there as a copy"
 
 
 def test_an_exploiter_that_did_its_work_leaves_a_member_and_begins_again(tmp_path):
-    with make_duels(tmp_path, replace(RULES, exploiter_games=20, exploiter_score=0.4)) as league:
+    with make_duels(tmp_path, SOON) as league:
         train(FROZEN, Notes(), name="main", folder=tmp_path)
         main = league.newest_main()
         notes = Notes()
@@ -234,6 +241,56 @@ def test_an_exploiter_that_did_its_work_leaves_a_member_and_begins_again(tmp_pat
         train(longer, Notes(), name="spoiler", resume=True, folder=tmp_path)
         assert league.agent("spoiler", MAIN_EXPLOITER).id >= now.id, "it goes on with its last life"
         recount(league)
+
+
+def test_an_exploiter_killed_between_two_lives_begins_the_second_one(tmp_path, monkeypatch):
+    with make_duels(tmp_path, SOON) as league:
+        train(FROZEN, Notes(), name="main", folder=tmp_path)
+        main = league.newest_main()
+        saving = replace(TINY, role="main-exploiter", autosave_seconds=0.0)
+        reset = Rivals.reset
+
+        def cut(self, reason):
+            reset(self, reason)
+            raise RuntimeError("power cut")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Rivals, "reset", cut)
+            with pytest.raises(RuntimeError, match="power cut"):
+                train(saving, Notes(), name="spoiler", folder=tmp_path)
+        assert league.agent("spoiler", MAIN_EXPLOITER).name == "spoiler-2"
+        assert checkpoints.load(Run(tmp_path / "spoiler").last).state["life"] == "spoiler", "the weights are older"
+        notes = Notes()
+        train(replace(saving, agent_steps=1), notes, name="spoiler", resume=True, folder=tmp_path)
+        assert f"begins with the weights of {main.name}" in notes.notes
+        assert league.agent("spoiler", MAIN_EXPLOITER).parent == main.id
+        notes = Notes()
+        train(replace(saving, agent_steps=1), notes, name="spoiler", resume=True, folder=tmp_path)
+        assert not any("begins with" in note for note in notes.notes), "only once"
+
+
+def test_a_judgement_is_played_to_its_end_and_can_be_watched(tmp_path, capsys):
+    """Two members of nearly the same rating: what one loses by drawing makes the other the best, to be met as well."""
+    with make_duels(tmp_path) as league:
+        members = [league.by_name("veteran")]
+        members.append(league.add(make_pilot(tmp_path / "other.safetensors", 8), name="other", kind=MEMBER))
+        new = league.add(make_pilot(tmp_path / "new.safetensors", 9), name="new")
+    with closing(sqlite3.connect(league.path)) as database, database:
+        for member, rating in zip(members, (1700.0, 1699.9)):
+            database.execute("UPDATE entries SET rating = ?, deviation = 50 WHERE id = ?", (rating, member.id))
+    assert cli.main(["league", "promote", str(league.folder), "new", "--threads", "1"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "new: not promoted, 50.0% against the best, 55% needed"
+    words = ["tournament", str(league.folder), "--rounds", "2", "--player", "easy", "--player", "hard"]
+    assert cli.main(["league", *words, "--threads", "1"]) == 0
+    assert cli.main(["league", "add", str(league.folder), str(tmp_path / "new.safetensors"), "--name", "twin"]) == 0
+    assert "has these contents already, as new, candidate: nothing was added" in capsys.readouterr().out
+    with open_league(str(league.folder)) as league:
+        assert {other: scored.games for other, scored in league.payoffs(new.id).items()} == {
+            member.id: 4 for member in members
+        }
+        for name, kept in (("new", 3), ("easy", 2)):
+            player = league.find(name)
+            assert len(league.matches(player.id, recorded=True)) >= kept and league.styles(player.id)
 
 
 def train_until_killed(folder):

@@ -80,10 +80,9 @@ def test_a_candidate_needs_55_percent_against_the_best_and_45_against_each_of_th
     assert gated(Tally(110, 200), [*top, Tally(0, 40)]).passed, "the sixth does not matter"
 
 
-def test_a_gate_says_which_games_are_missing_and_the_first_member_needs_none():
+def test_a_gate_says_which_games_are_missing():
     verdict = gated(Tally(100, 150), [Tally(20, 40), Tally()])
     assert not verdict.passed and verdict.missing == ((0, 50), (2, 40)) and verdict.reason == "90 games are missing"
-    assert gate([], {}, Rules()).passed
 
 
 def test_the_lowest_leave_and_those_first_who_are_known():
@@ -92,6 +91,14 @@ def test_the_lowest_leave_and_those_first_who_are_known():
     assert to_retire(members, Rules(limit=3)) == [2], "number 4 has not played enough to be judged"
     assert to_retire(members, Rules(limit=3), frozenset({2})) == [3]
     assert to_retire(members, Rules(limit=0)) == [2, 3, 1, 4]
+
+
+def test_unknown_members_do_not_push_out_known_ones_for_ever():
+    """Rated 1500 with deviation 350 an unknown one is worth 800; only the two newest of them are spared."""
+    known = [standing(1, 1600.0), standing(2, 1300.0)]
+    unknown = [standing(id, 1500.0, 350.0, games=3) for id in (3, 4, 5, 6)]
+    assert to_retire([*known, *unknown], Rules(limit=5, newest=2)) == [3]
+    assert to_retire([*known, *unknown], Rules(limit=1, newest=2)) == [3, 4, 2, 1, 5]
 
 
 def test_exploiters_begin_again_when_they_win_70_percent_or_have_used_their_budget():

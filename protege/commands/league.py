@@ -73,14 +73,26 @@ def _game(name: str) -> Any:
     """The module that plays a game's matches."""
     if name == "echelon":
         from protege.echelon import contest
-    else:
+    elif name == "tempest":
         from protege.tempest import contest  # type: ignore[no-redef]
+    else:
+        from protege.ledger import LeagueError
+
+        raise LeagueError(f"this version of Protege plays echelon and tempest, not {name!r}")
     return contest
 
 
 def _contest(league: "League", threads: int) -> Any:
     """Whoever plays this league's matches, if this version of Protege still plays them alike."""
-    found = _game(league.game).Contest(league.signature, threads or os.cpu_count() or 1)
+    from protege.ledger import LeagueError
+
+    game = _game(league.game)
+    try:
+        found = game.Contest(league.signature, threads or os.cpu_count() or 1)
+    except (KeyError, TypeError, ValueError) as error:
+        raise LeagueError(
+            f"league {league.name} does not say what its matches are like ({error}): begin another league"
+        ) from error
     league.require(found.signature)
     return found
 
@@ -107,11 +119,18 @@ def run_add(command: LeagueAdd) -> int:
         path, run = _checkpoint(league.game, command.player, command.runs)
         _contest(league, 1).check(str(path))
         kind = MEMBER if command.member else CANDIDATE
+        before = {entry.id for entry in league.entries()}
         entry = league.add(path, name=command.name, run=run, parent=parent, kind=kind)
         assert entry.hash is not None
-        print(f"{entry.name}: {entry.kind} of league {league.name}, a copy of {path} ({entry.hash[:12]})")
+        is_new = entry.id not in before
+        if is_new:
+            print(f"{entry.name}: {entry.kind} of league {league.name}, a copy of {path} ({entry.hash[:12]})")
+        else:
+            print(f"league {league.name} has these contents already, as {entry.name}, {entry.kind}: nothing was added")
+        if not is_new and entry.kind != MEMBER:
+            print(f"Make it a member:   protege league promote {command.league} {entry.name}")
         if command.json:
-            print(json.dumps({"league": league.name, **_flat(entry)}))
+            print(json.dumps({"league": league.name, "is_new": is_new, **_flat(entry)}))
     return 0
 
 
@@ -257,10 +276,10 @@ class LeagueTournament:
     """Let everybody of a league meet everybody, in rounds; each round is a rating period."""
 
     league: Positional[str]  # the league
-    player: UseAppendAction[tuple[str, ...]] = ()  # only these, as often as needed; without it, all but the retired
+    player: UseAppendAction[tuple[str, ...]] = ()  # only these; without it, all but retired and older candidates
     rounds: int = 5  # rounds
     games: int = 2  # matches of each pair in a round
-    record: bool = False  # Echelon: record the matches of the last round, for the page and the style report
+    no_record: bool = False  # Echelon: record nothing; without it, a map of each pair in the last round, for the page
     threads: int = 0  # threads that play; 0 uses every core
     runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
     json: bool = False  # also print one flat JSON object on the last line
@@ -268,12 +287,12 @@ class LeagueTournament:
 
 def run_tournament(command: LeagueTournament) -> int:
     from protege.league import open_league
-    from protege.ledger import CANDIDATE, MEMBER, SCRIPTED, LeagueError
+    from protege.ledger import LeagueError
     from protege.standings import table
 
     with open_league(command.league, command.runs) as league:
         contest = _contest(league, command.threads)
-        everybody = [league.find(name) for name in command.player] or league.entries(SCRIPTED, MEMBER, CANDIDATE)
+        everybody = [league.find(name) for name in command.player] or league.pool()
         if len({entry.id for entry in everybody}) < 2:
             raise LeagueError("a tournament needs at least two players")
         pairs = list(combinations(everybody, 2))
@@ -281,11 +300,11 @@ def run_tournament(command: LeagueTournament) -> int:
         if league.game == "tempest":
             contest.ahead = command.rounds * command.games
         for number in range(command.rounds):
-            last = command.record and number == command.rounds - 1
+            last = not command.no_record and number == command.rounds - 1
             for first, second in pairs:  # filed as they are played: a kill loses one pair, not a round
                 results = _meet(league, contest, first, second, command.games, int(last))
                 played += len(results)
-                league.file(results)
+                league.file(results, ends_period=False)
             league.close_period()
             print(f"round {number + 1} of {command.rounds}: {played:,} matches", flush=True)
         _print_table(league, table(league))
@@ -299,7 +318,7 @@ def run_tournament(command: LeagueTournament) -> int:
 class LeaguePromote:
     """Make a candidate a member if it is good enough: 55 % against the best, 45 % against each of the top five.
 
-    Plays the matches that are missing for that judgement first.
+    Plays the matches that are missing for that judgement first. While there is no member, the anchor is the best.
     """
 
     league: Positional[str]  # the league
@@ -319,11 +338,11 @@ def run_promote(command: LeaguePromote) -> int:
         promoted = []
         for entry in chosen:
             verdict = league.verdict(entry)
-            if verdict.missing and not command.no_play:
-                contest = _contest(league, command.threads)
+            contest = _contest(league, command.threads) if verdict.missing and not command.no_play else None
+            while contest is not None and verdict.missing:  # the matches may change who the best are
                 for other, games in verdict.missing:
                     even = games + games % 2
-                    league.file(_meet(league, contest, entry, league.by_id(other), even))
+                    league.file(_meet(league, contest, entry, league.by_id(other), even, record=1))
                 league.close_period()
                 verdict = league.verdict(entry)
             print(f"{entry.name}: {'promoted' if verdict.passed else 'not promoted'}, {verdict.reason}")
@@ -343,6 +362,7 @@ class LeagueRetire:
     player: Positional[str]  # who
     reason: str = "by hand"  # why, for the record
     runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    json: bool = False  # also print one flat JSON object on the last line
 
 
 def run_retire(command: LeagueRetire) -> int:
@@ -352,6 +372,8 @@ def run_retire(command: LeagueRetire) -> int:
         entry = league.find(command.player)
         league.retire(entry, command.reason)
         print(f"{entry.name} has left league {league.name}")
+        if command.json:
+            print(json.dumps({"league": league.name, **_flat(league.by_id(entry.id))}))
     return 0
 
 

@@ -13,10 +13,11 @@ from protege.echelon.account import flag
 from protege.echelon.battle import LASER_HIT, MISSILE_LAUNCH, PROJECTILE_HIT
 from protege.echelon.env import TASK_VERSION
 from protege.echelon.match import Match, Player, Setting, find_player, play
-from protege.echelon.mechs import BLUE, NOBODY, RED, RULES, TICK_S
+from protege.echelon.mechs import BLUE, NOBODY, RED, RULES, TICK_S, find_roster
 from protege.echelon.recording import Recording
 from protege.echelon.sim import VERSION as RULES_VERSION
 from protege.echelon.teacher import LEVELS
+from protege.echelon.world import VERSION as MAP_VERSION
 from protege.evaluate import EVALUATION, seed_of
 from protege.league import Opponent
 from protege.ledger import Result
@@ -32,8 +33,9 @@ Floats = npt.NDArray[np.float64]
 def signature(setting: Setting = Setting()) -> dict[str, Any]:
     """What must be the same for results to be comparable."""
     return {
-        "game": "echelon", "task_version": TASK_VERSION, "rules_version": RULES_VERSION, "rules": setting.rules.name,
-        "roster": setting.roster, "size": list(setting.size), "length": setting.length, "seed": SEED,
+        "game": "echelon", "task_version": TASK_VERSION, "rules_version": RULES_VERSION, "map_version": MAP_VERSION,
+        "rules": setting.rules.name, "roster": setting.roster, "size": list(setting.size), "length": setting.length,
+        "seed": SEED,
     }  # fmt: skip
 
 
@@ -43,7 +45,7 @@ class Contest:
     def __init__(self, signature_of_league: Mapping[str, Any], threads: int = 1) -> None:
         of = signature_of_league
         x, y = of["size"]
-        self.setting = Setting(of["roster"], (x, y), of["length"], RULES[of["rules"]])
+        self.setting = Setting(find_roster(of["roster"]).name, (int(x), int(y)), int(of["length"]), RULES[of["rules"]])
         self.signature = signature(self.setting)
         self.threads = threads
         self._players: dict[str, Player] = {}

@@ -58,6 +58,8 @@ class Rivals:
     def _misfit(self, stage: Stage) -> str:
         if stage.ground != "generated":
             return f"league {self.league.name} plays on generated maps, the stage on ground {stage.ground!r}"
+        if stage.maps:
+            return f"league {self.league.name} plays every battle on a new map, the stage on the same {stage.maps}"
         try:
             self.league.require(signature(Setting(stage.roster, (stage.size, stage.size), stage.length)))
         except LeagueError as error:
@@ -82,6 +84,10 @@ class Rivals:
     def join(self, run: str) -> None:
         """Become an agent of the league, or the one it was before."""
         self.agent = self.league.agent(run, self.role)
+
+    def note_origin(self, checkpoint: Path) -> None:
+        """It begins with these weights; if they are an entry's, the league remembers whose."""
+        self.league.note_origin(self.agent.id, checkpoint)
 
     @property
     def exploits(self) -> bool:

@@ -45,7 +45,7 @@ class Contest:
     """Plays matches of one league."""
 
     def __init__(self, signature_of_league: Mapping[str, Any], threads: int = 1) -> None:
-        self.setting = Setting(**{name: signature_of_league[name] for name in asdict(Setting())})
+        self.setting = Setting(**{name: int(signature_of_league[name]) for name in asdict(Setting())})
         self.signature = signature(self.setting)
         self.threads = threads
         self.ahead = 1  # games that are played together at least: many side by side take hardly longer than one

@@ -91,7 +91,7 @@ export class LeagueView {
       if (this.gone) return;
       const same = JSON.stringify(league) === this.seen;
       this.seen = JSON.stringify(league);
-      if (!same) this.show(league);
+      if (!same || !this.note.hidden) this.show(league);
     } catch (error) {
       this.say(error.message);
     }
@@ -175,10 +175,11 @@ export class LeagueView {
         el("td", { class: "wide strip" }, bar),
         el("td", { class: "count wide" }, entry.strength === null || entry.is_anchor ? "" : whole(entry.strength)),
         el("td", { class: "count" }, whole(entry.games)),
+        el("td", { class: "wide" }, this.rowLink(entry)),
       );
     };
-    const heads = ["", "player", "rating", "95 %", "", "by all matches", "games"].map((text, i) =>
-      el("th", { scope: "col", class: i >= 3 && i <= 5 ? "wide" : "" }, text),
+    const heads = ["", "player", "rating", "95 %", "", "by all matches", "games", ""].map((text, i) =>
+      el("th", { scope: "col", class: (i >= 3 && i <= 5) || i === 7 ? "wide" : "" }, text),
     );
     const focused = this.table.contains(document.activeElement)
       ? document.activeElement.closest("tr")?.dataset.entry
@@ -318,7 +319,11 @@ export class LeagueView {
   showLineage() {
     const learned = this.league.entries.filter((entry) => entry.kind !== "scripted");
     const known = new Set(learned.map((entry) => entry.id));
-    const children = (id) => learned.filter((entry) => (known.has(entry.parent) ? entry.parent : null) === id);
+    // Whoever learns goes on from its newest copy.
+    const isCopy = (entry, agent) => entry.hash && entry.run === agent.name && entry.parent !== agent.id;
+    const newest = (agent) => Math.max(...learned.filter((entry) => isCopy(entry, agent)).map((copy) => copy.id));
+    const origin = (entry) => (entry.hash || newest(entry) < 0 ? entry.parent : newest(entry));
+    const children = (id) => learned.filter((entry) => (known.has(origin(entry)) ? origin(entry) : null) === id);
     const branch = (id) => {
       const found = children(id).sort((a, b) => a.created - b.created);
       if (!found.length) return null;
@@ -411,17 +416,24 @@ export class LeagueView {
     );
   }
 
-  /** Where a match can be seen: a recorded battle, or the game that the entry played, played again from its seed. */
   watchLink(entry, match) {
+    const href = this.addressOf(entry, match);
+    return href ? el("a", { class: "button watch", href }, "Watch") : el("small", {}, `map ${match.map}`);
+  }
+
+  /** The newest match of an entry that can be seen, if there is one. */
+  rowLink(entry) {
+    const href = (this.league.matches[entry.id] ?? []).map((match) => this.addressOf(entry, match)).find(Boolean);
+    return href ? el("a", { class: "row-watch", href, "aria-label": `Watch ${entry.name}` }, "Watch") : null;
+  }
+
+  /** Where a match can be seen: a recorded battle, or the game that the entry played, played again from its seed. */
+  addressOf(entry, match) {
     const league = this.league.name;
-    if (match.recording) {
-      const asked = new URLSearchParams({ league, file: match.recording });
-      return el("a", { class: "button watch", href: `#/battle?${asked}` }, "Watch");
-    }
+    if (match.recording) return `#/battle?${new URLSearchParams({ league, file: match.recording })}`;
     const { game, seed, level } = this.league.signature;
-    if (game !== "tempest") return el("small", {}, `map ${match.map}`);
-    const asked = new URLSearchParams({ kind: "film", player: entry.name, league, seed, number: match.map, level });
-    return el("a", { class: "button watch", href: `#/live?${asked}` }, "Watch");
+    if (game !== "tempest") return null;
+    return `#/live?${new URLSearchParams({ kind: "film", player: entry.name, league, seed, number: match.map, level })}`;
   }
 
   style(entry) {
