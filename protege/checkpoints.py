@@ -174,7 +174,13 @@ def restore_optimiser(optimiser: torch.optim.Optimizer, state: Mapping[str, Any]
     ]
     if problems:
         raise CheckpointMismatch(f"the {name} was saved for other parameters: {_some(problems)}")
-    optimiser.load_state_dict(dict(state))
+    # How a step is computed is the business of the device, which may be another one than before.
+    ways = ("fused", "foreach", "capturable")
+    groups = [
+        {**group, **{way: own[way] for way in ways if way in own}}
+        for group, own in zip(state["param_groups"], current, strict=True)
+    ]
+    optimiser.load_state_dict({**state, "param_groups": groups})
 
 
 def restore_generator(generator: np.random.Generator, state: Mapping[str, Any]) -> None:

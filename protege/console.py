@@ -45,13 +45,17 @@ COMMANDS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "a": ("attention", {}),
     "b": ("replay", {}),
     "f": ("flush", {}),
+    "w": ("clients", {}),
 }
+TWICE: Final = {"f": "empty the replay?"}  # keys that count at their second press, and what the first asks
+AGAIN_SECONDS: Final = 4.0  # the second must follow the first within so long
 HELP: Final = (
     ("q", "save and quit"), ("s", "save now"), ("x", "measure the pupil now"), ("t", "learning on/off"),
     ("4 5 6", "epsilon down, on schedule, up"), ("p", "greedy on/off: epsilon 0"),
     ("P", "epsilon pulse on/off"), ("7 8 9", "teacher down, on schedule, up"), ("o", "teacher off, and back"),
     ("e", "teacher only, and back"), ("L l", "learning rate doubled, halved"), ("a", "attention report"),
-    ("b", "replay statistics"), ("f", "empty the replay"), ("space", "a row of figures now"),
+    ("b", "replay statistics"), ("f", "empty the replay: press twice"),
+    ("w", "who is connected, one by one"), ("space", "a row of figures now"),
     ("h", "header of the rows"), ("c", "clear the screen"), ("v", "verbose on/off"), ("?", "this list"),
 )  # fmt: skip
 
@@ -113,9 +117,6 @@ COLUMNS: Final = (
     Column("Stg", ("stage",), -1, width=3),
     Column("Epsi%", ("epsilon",), 2, show=_percent, control="epsilon"),
     Column("Tchr%", ("teacher_share", "distillation"), 3, show=_percent, either=True, control="teacher"),
-    Column("Rwrd", ("reward",), 20),
-    Column("Obj", ("reward_objective",), 23),
-    Column("Subj", ("reward_subjective",), 24),
     Column("100K", ("reward_100k",), 4),
     Column("1M", ("reward_1m",), 7),
     Column("5M", ("reward_5m",), 15),
@@ -215,6 +216,7 @@ class TrainingConsole:
         self.began = time.monotonic()
         self.done_before = 0.0
         self.next_row = 0.0
+        self.pressed_once, self.pressed_at = "", 0.0  # a key that wants a second press
 
     def __enter__(self) -> "TrainingConsole":
         self.keys.__enter__()
@@ -335,7 +337,9 @@ class TrainingConsole:
     def press(self, key: str) -> None:
         """Do what a key asks for."""
         key = key if key in COMMANDS else key.lower()
-        if key in COMMANDS:
+        if key in TWICE and not self._is_pressed_again(key):
+            self.noted(f"{TWICE[key]} Press {key} again within {AGAIN_SECONDS:g} seconds")
+        elif key in COMMANDS:
             self._send(*COMMANDS[key])
         elif key == "?":
             self._print_help()
@@ -350,6 +354,12 @@ class TrainingConsole:
             self._toggle_verbose()
         elif key.isprintable():
             self.noted(f"no key {key}: ? lists those there are")
+
+    def _is_pressed_again(self, key: str) -> bool:
+        now = time.monotonic()
+        again = key == self.pressed_once and now - self.pressed_at < AGAIN_SECONDS
+        self.pressed_once, self.pressed_at = "" if again else key, now
+        return again
 
     def _send(self, command: str, arguments: dict[str, Any]) -> None:
         assert self.run is not None, "a training that has started has a run"

@@ -23,11 +23,11 @@ from rich.table import Table
 
 from protege import __version__
 from protege.files import short_path
+from protege.runs import runs_folder
 
 OLDEST_PYTHON = (3, 11)
 DASHBOARD_PORT = 8765
 BRIDGE_PORT = 9999
-RUNS_FOLDER = Path("runs")
 ENOUGH_DISK_GB = 5.0
 GAME_FOLDERS = ("/usr/games", "/usr/local/games")  # Debian puts MAME there; root's PATH often lacks them
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "firefox", "firefox-esr")
@@ -234,7 +234,7 @@ def _listener(port: int) -> str:
 
 
 def _disk() -> Row:
-    folder = RUNS_FOLDER.absolute()
+    folder = runs_folder().absolute()
     try:
         free_gb = shutil.disk_usage(_nearest_folder(folder)).free / 1e9
     except OSError as error:

@@ -78,6 +78,7 @@ _CONTROLS: Final = (
     Control("attention", "learner", "Attention", "what the network looks at, as a table"),
     Control("replay", "learner", "Replay", "what the experience memory holds, as a table"),
     Control("flush", "learner", "Flush replay", "empty the experience memory", confirm=True),
+    Control("clients", "arcade", "Clients", "everybody who is connected, and why frames were refused, as a table"),
 )  # fmt: skip
 CONTROLS: Final = {control.name: control for control in _CONTROLS}
 
@@ -113,18 +114,19 @@ class Switches:
 
     def __init__(
         self, peak_rate: float, reports: Mapping[str, Callable[[], Report | str]] | None = None,
-        lacks: Sequence[str] = (),
+        lacks: Sequence[str] = (), pulse_from: int | None = None,
     ) -> None:  # fmt: skip
         """`peak_rate` is that of the settings; `reports` answer the learner's own commands, as far as it has any.
 
-        `lacks` are controls that mean nothing to the learner.
+        `lacks` are controls that mean nothing to the learner. Where the settings have epsilon pulses, they begin at
+        frame `pulse_from`.
         """
-        self.peak_rate, self.lacks = peak_rate, lacks
+        self.peak_rate, self.lacks, self.pulse_from = peak_rate, lacks, pulse_from
         self.reports = dict(reports or {})
         self.learning = True
         self.greedy = False
         self.fixed_epsilon: float | None = None
-        self.pulse_since: int | None = None  # the frame it was switched on at
+        self.pulse_since = pulse_from  # the frame it begins at, None while it is off
         self.fixed_teacher: float | None = None
         self.teacher_mode: Literal["", "off", "only"] = ""
         self.rate_factor = 1.0  # times the whole schedule, so that its end can never lie above its beginning
@@ -136,7 +138,7 @@ class Switches:
         if self.greedy:
             return 0.0
         base = scheduled.epsilon if self.fixed_epsilon is None else self.fixed_epsilon
-        if self.pulse_since is None or base >= PULSE_TOP:
+        if self.pulse_since is None or scheduled.frames < self.pulse_since or base >= PULSE_TOP:
             return base
         turn = (scheduled.frames - self.pulse_since) % PULSE_FRAMES / PULSE_FRAMES
         return base + (PULSE_TOP - base) * (1 - abs(2 * turn - 1))
@@ -230,10 +232,10 @@ class Switches:
             },
             "epsilon": {
                 "value": self.fixed_epsilon,
-                "overridden": self.fixed_epsilon is not None or self.greedy or self.pulse_since is not None,
+                "overridden": self.fixed_epsilon is not None or self.greedy or self.pulse_since != self.pulse_from,
             },
             "greedy": {"on": self.greedy},
-            "pulse": {"on": self.pulse_since is not None},
+            "pulse": {"on": self.pulse_since is not None, "scheduled": self.pulse_from is not None},
             "teacher": {
                 "value": self.fixed_teacher,
                 "overridden": self.fixed_teacher is not None or self.teacher_mode != "",
@@ -249,7 +251,9 @@ class Switches:
         said = []
         if self.fixed_epsilon is not None:
             said.append(f"epsilon fixed at {percent(self.fixed_epsilon)}")
-        said += ["greedy"] * self.greedy + ["epsilon pulse"] * (self.pulse_since is not None)
+        said += ["greedy"] * self.greedy
+        if self.pulse_since != self.pulse_from:
+            said.append("no epsilon pulse" if self.pulse_since is None else "epsilon pulse")
         if self.fixed_teacher is not None:
             said.append(f"teacher fixed at {percent(self.fixed_teacher)}")
         said += [f"teacher {self.teacher_mode}"] * bool(self.teacher_mode)
@@ -263,6 +267,7 @@ class Switches:
             "greedy": self.greedy,
             "epsilon": self.fixed_epsilon,
             "pulse_since": self.pulse_since,
+            "pulse_from": self.pulse_from,
             "teacher": self.fixed_teacher,
             "teacher_mode": self.teacher_mode,
             "rate_factor": self.rate_factor,
@@ -270,7 +275,9 @@ class Switches:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """From a checkpoint."""
-        self.greedy, self.fixed_epsilon, self.pulse_since = state["greedy"], state["epsilon"], state["pulse_since"]
+        self.greedy, self.fixed_epsilon = state["greedy"], state["epsilon"]
+        if state["pulse_since"] != state.get("pulse_from"):  # else the settings, which may be other ones now, decide
+            self.pulse_since = state["pulse_since"]
         self.fixed_teacher, self.teacher_mode = state["teacher"], state["teacher_mode"]
         self.rate_factor = state["rate_factor"]
 

@@ -3,7 +3,7 @@
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final, Protocol
@@ -12,6 +12,7 @@ from protege.runs import Command, Training
 from protege.switches import Report, Scheduled, Switches
 
 LOG_SECONDS: Final = 2.0
+RISING: Final = 0.9  # where less than this part of what was used up of the budget is so now, rates rise again
 
 
 class Observer(Protocol):
@@ -64,7 +65,8 @@ class Loop:
     def __init__(self, timing: Timing, run: Training, observer: Observer, began: float):
         """`began` is when the budget's clock started, by `time.monotonic`."""
         self.timing, self.run, self.observer, self.began = timing, run, observer, began
-        self.earlier_s = 0.0  # time used up by processes before this one
+        self.cpu_began = time.process_time()
+        self.earlier_s = self.earlier_cpu_s = 0.0  # time used up by processes before this one
         self.next_exam_step = timing.exam_every
         self.next_exam_s = self.next_save_s = self.next_log_s = 0.0
 
@@ -77,6 +79,10 @@ class Loop:
         """What the settings alone would give now."""
         raise NotImplementedError
 
+    def done(self) -> float:
+        """Share of the budget that is used up."""
+        raise NotImplementedError
+
     def save(self) -> None:
         """Write everything a resumed run needs."""
         raise NotImplementedError
@@ -84,6 +90,31 @@ class Loop:
     def elapsed_s(self) -> float:
         """Budget time used up so far."""
         return self.earlier_s + time.monotonic() - self.began
+
+    def cpu_s(self) -> float:
+        """Processor time of all threads so far, also of processes before this one."""
+        return self.earlier_cpu_s + time.process_time() - self.cpu_began
+
+    def clocks(self) -> dict[str, float]:
+        """How they stand, for a checkpoint."""
+        return {"elapsed_s": self.elapsed_s(), "cpu_s": self.cpu_s(), "done": self.done()}
+
+    def restore_clocks(self, state: Mapping[str, Any]) -> None:
+        """From a checkpoint."""
+        self.earlier_s, self.earlier_cpu_s = state["elapsed_s"], state.get("cpu_s", 0.0)
+
+    def note_budget(self, minutes: float, steps: int, done_before: float) -> None:
+        """Tell who resumes a run that nothing of its budget is left, or what a longer one does to it.
+
+        `done_before` is the share that was used up when it was saved, 0 if the learning rate does not follow it.
+        """
+        if self.done() >= 1.0:
+            used = f"{self.step:,} of {steps:,} {self.unit}s are used: give more with --{self.unit}s"
+            if minutes and self.elapsed_s() >= 60 * minutes:
+                used = f"{self.elapsed_s() / 60:,.0f} of {minutes:g} minutes are used: give more with --minutes"
+            self.observer.noted(used)
+        elif self.done() < RISING * done_before:
+            self.observer.noted("with a longer budget the learning rate rises again: expect lower scores at first")
 
     def start_clocks(self) -> None:
         """From now on time counts towards the next exam, checkpoint and line of figures."""

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from protege import checkpoints
 from protege.checkpoints import CheckpointMismatch
-from protege.learn.rainbow import Rainbow, RainbowConfig
+from protege.learn.rainbow import RainbowConfig
 from protege.tempest import network as lane_map_network
 from protege.tempest import observe
 from protege.tempest.attention import (
@@ -361,14 +361,6 @@ def test_a_real_network_never_leaks(played):
 
 
 # --- learning with it -------------------------------------------------------------------------------------------------
-
-
-def test_renewing_the_encoder_draws_its_attention_anew_too():
-    network = trained(hidden=32, self_attention=True)
-    before = {name: parameter.clone() for name, parameter in network.named_parameters()}
-    Rainbow(network, RainbowConfig()).renew(network.body.encoder)
-    for name, parameter in network.named_parameters():
-        assert torch.equal(parameter, before[name]) != name.startswith("body.encoder"), name
 
 
 def test_moves_agree_by_buttons_and_by_the_way_the_spinner_turns():

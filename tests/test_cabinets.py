@@ -13,12 +13,15 @@ from protege.checkpoints import load
 from protege.learn.rainbow import RainbowConfig
 from protege.learn.replay import ReplayConfig
 from protege.runs import open_run
+from protege.tempest import wire
 from protege.tempest.attention import AttentionConfig
 from protege.tempest.bridge import BridgeConfig
 from protege.tempest.cabinets import MOST_UPDATES, CabinetPractice
 from protege.tempest.config import RainbowTraining, TempestConfig
 from protege.tempest.env import starts
+from protege.tempest.observe import VALUES
 from protege.tempest.practice import Piece
+from protege.tempest.streams import Steps
 from protege.tempest.train import train
 from tests.arcade_client import Client, Machine
 from tests.test_train import Notes
@@ -141,6 +144,31 @@ def test_clients_get_their_moves_while_an_update_goes_on(tmp_path, monkeypatch):
         made.close()
 
 
+def test_every_client_and_every_reason_for_a_refusal_can_be_asked_for(tmp_path):
+    made = practice(tmp_path)
+    made.start()
+
+    def clients() -> Any:
+        return made.switches.obey("clients", {}, made.scheduled())
+
+    try:
+        assert clients().text().startswith("0 clients; so far: nobody came\n")
+        machine = Machine(starts(1, seed=8, level=3)[0].copy())
+        with Client(port_of(made), wire.greet(name="ann")) as ann, Client(port_of(made)) as other:
+            for _ in range(3):
+                ann.play(machine)
+            other.exchange(b"\x00\x04" + bytes(4))  # four bytes are no frame
+            table = clients()
+        told = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+        assert table.title == "2 clients; so far: came 2, wrong length 1"
+        assert [(row["name"], row["address"], row["frames"], row["refused"]) for row in told] == [
+            ("ann", "127.0.0.1", "3", "0"), ("-", "127.0.0.1", "0", "1"),
+        ]  # fmt: skip
+        assert (told[0]["now"], told[0]["level"]) == ("playing", "3")
+    finally:
+        made.close()
+
+
 def test_nothing_that_was_played_is_lost_when_it_stops(tmp_path):
     made = practice(tmp_path)
     made.start()
@@ -154,6 +182,19 @@ def test_nothing_that_was_played_is_lost_when_it_stops(tmp_path):
     made.close()
     assert fetched is first and first.frames + rest.frames == controlled - 1  # of the last move nobody saw the outcome
     assert sum(int(steps.truncated.sum()) for piece in (first, rest) for steps in piece.content) == 1
+
+
+def test_whoever_comes_to_a_place_owes_nothing_for_what_was_done_there_before(tmp_path):
+    made = practice(tmp_path)
+    made.cabinets.behaviour.owed[:4] = -0.05
+    numbers = np.zeros(3, np.int64)
+    steps = Steps(
+        np.array([0, 1, 2]), numbers, np.zeros((3, VALUES), np.float32), numbers, numbers, np.zeros(3, np.float32),
+        np.zeros(3, np.float32), terminated=np.array([True, False, False]), truncated=np.array([False, True, False]),
+        actors=numbers,
+    )  # fmt: skip
+    made.cabinets.learn(steps)  # a life of the first is over, the second has gone
+    assert made.cabinets.behaviour.owed[:4].tolist() == pytest.approx([0, 0, -0.05, -0.05])
 
 
 @pytest.fixture

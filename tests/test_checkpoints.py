@@ -103,6 +103,17 @@ def test_training_goes_on_bit_for_bit_after_a_restore(path, name):
     assert str(second.state_dict()) == str(optimiser.state_dict())  # also the types: betas stay a tuple
 
 
+@pytest.mark.parametrize(("before", "after"), [("adam", "adam-fused"), ("adam-fused", "adam")])
+def test_an_optimiser_computes_its_steps_in_the_way_of_its_own_device(before, after):
+    net = network()
+    optimiser = OPTIMISERS[before](list(net.parameters()))
+    train(net, optimiser, torch.Generator(), 2)
+    again = OPTIMISERS[after](list(net.parameters()))
+    restore_optimiser(again, optimiser.state_dict())
+    assert again.param_groups[0]["fused"] == (True if after == "adam-fused" else None)
+    train(net, again, torch.Generator(), 1)
+
+
 @pytest.mark.parametrize("kind", ["PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"])
 def test_numpy_generators_go_on_where_they_were(path, kind):
     generator = np.random.Generator(getattr(np.random, kind)(5))

@@ -9,6 +9,7 @@ import pytest
 import protege
 from protege import ProtegeError, cli
 from protege.commands.playing import Eval
+from tests.serving import make_run
 
 COMMANDS = ("eval", "record", "watch", "play", "serve", "mame", "export", "dashboard", "bench", "doctor")
 OPTION = re.compile("--[a-z]").match
@@ -96,6 +97,20 @@ def test_a_reader_that_goes_away_is_no_error():
         errors = writer.stderr.read()
         assert writer.wait(timeout=60) == 141
     assert errors == b""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "eval tempest --player mine", "record tempest --player mine --out a.gif", "export mine --out a",
+        "serve --no-train --player mine", "eval echelon --blue mine", "match echelon --red mine",
+        "record echelon --blue mine --out a.gif",
+    ],
+)  # fmt: skip
+def test_runs_of_another_folder_are_found_by_name(words, tmp_path, capsys):
+    make_run(tmp_path, "mine", 0).close()
+    assert cli.main([*words.split(), "--runs", str(tmp_path)]) == 2
+    assert "run mine has no checkpoint yet" in capsys.readouterr().err
 
 
 def test_players_may_be_given_several_times(monkeypatch):

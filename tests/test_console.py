@@ -8,15 +8,18 @@ import signal
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from protege.console import COLUMNS, COMMANDS, HELP, Rows, TrainingConsole, short
+from protege.console import COLUMNS, COMMANDS, HELP, TWICE, Rows, TrainingConsole, short
+from protege.echelon import gauges as echelon
 from protege.metrics import Metric
 from protege.runs import open_run
 from protege.switches import CONTROLS, Report, Switches
 from protege.tempest.config import PRESETS
+from protege.tempest.gauges import METRICS
 from protege.tempest.train import train
 from tests.serving import make_run
 
@@ -101,7 +104,8 @@ def test_every_key_does_what_the_table_says(tmp_path):
         terminal.wait_for("not learning")
         terminal.press("T", "learning on")
         # Questions to a learner that has no answer to them.
-        for key, name in (("a", "attention"), ("b", "replay"), ("f", "flush")):
+        terminal.press("f", r"empty the replay\? Press f again within 4 seconds")
+        for key, name in (("f", "flush"), ("a", "attention"), ("b", "replay"), ("w", "clients")):
             terminal.press(key, f"{name} means nothing to this learner")
 
         # Page up is an escape and a 5, which nobody pressed. Ctrl-Z leaves the shell a sane terminal.
@@ -112,7 +116,7 @@ def test_every_key_does_what_the_table_says(tmp_path):
         wait_until(terminal.hands_keys_over_at_once)
         terminal.press("p", "greedy off: epsilon 2 %")
 
-        assert {key for key, _ in COMMANDS.items()} == set("qsxtpP456789oelLabf"), "every key was pressed"
+        assert {key for key, _ in COMMANDS.items()} == set("qsxtpP456789oelLabfw"), "every key was pressed"
         terminal.press("q", r"saving and stopping[\s\S]*Go on for longer[\s\S]*ready> ", 60)
         assert terminal.modes() == terminal.before
         told = [event.text.partition(":")[0] for event in run().metrics.events() if event.kind == "command"]
@@ -275,6 +279,17 @@ def test_narrow_terminals_lose_the_least_important_columns_first():
     assert len({column.rank for column in COLUMNS}) == len(COLUMNS)
 
 
+def test_every_column_shows_what_some_learner_logs_and_is_explained_in_the_docs():
+    declared = {metric.name for metric in (*METRICS["pqn"], *METRICS["rainbow"], *echelon.METRICS)}
+    docs = (Path(__file__).parents[1] / "docs" / "learning.md").read_text()
+    table = docs.partition("| column | figure |")[2].partition("\n\n")[0]
+    explained = {
+        title.strip() for line in table.splitlines() for cell in line.split("|")[1::2] for title in cell.split(",")
+    }
+    for column in COLUMNS:
+        assert set(column.metrics) & declared and column.title in explained, column.title
+
+
 def test_numbers_fit_their_columns():
     shown = {0: "0", 0.02: "0.02", 0.00012: "0.0001", -3.456: "-3.46", 99.96: "100", 1234: "1234", 12_345: "12.3k"}
     shown |= {999_999: "1M", 9_999.7: "10k", 5_123_456: "5.12M", -45_600: "-45.6k", 2.5e9: "2.5G"}
@@ -296,11 +311,28 @@ def test_every_key_sends_a_command_that_its_control_takes(tmp_path):
         console, screen = console_of(run)
         for key in COMMANDS:
             console.press(key)
+            if key in TWICE:
+                console.press(key)
         sent = run.commands()
     assert [(command.name, command.arguments) for command in sent] == list(COMMANDS.values())
     for command in sent:
         CONTROLS[command.name].check(command.arguments)
-    assert screen() == "", "the training answers, not the key"
+    asked = [f"{question} Press {key} again within 4 seconds" for key, question in TWICE.items()]
+    assert [line.strip() for line in screen().splitlines()] == asked, "else the training answers, not the key"
+
+
+def test_emptying_the_replay_wants_a_second_press_soon_after_the_first(tmp_path, monkeypatch):
+    with make_run(tmp_path, "r", 0) as run:
+        console, screen = console_of(run)
+        console.press("f")
+        assert run.commands() == [] and "empty the replay? Press f again within 4 seconds" in screen()
+        console.press("F")
+        assert [command.name for command in run.commands()] == ["flush"]
+        console.press("f")
+        assert run.commands() == [], "the next one asks again"
+        monkeypatch.setattr(console, "pressed_at", time.monotonic() - 4.1)
+        console.press("f")
+        assert run.commands() == [], "too late"
 
 
 def test_a_key_that_reaches_nobody_says_so(tmp_path):

@@ -97,7 +97,7 @@ def test_a_training_is_watched_and_steered_to_its_end(tmp_path, visits):
         families = {metric.family for metric in open_run("pupil", tmp_path).metrics.declared()}
         for family in families:
             chart(page, family).wait_for()
-        for family in ("loss", "speed", "pupil reward", "value range", "score"):
+        for family in ("loss", "speed", "reward of a life", "value range", "score"):
             wait_for_points(page, family, 2)
         before = points(page, "loss")
         wait_until(lambda: points(page, "loss") > before)

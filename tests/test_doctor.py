@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 from collections.abc import Iterator
 from importlib import metadata
@@ -77,8 +78,15 @@ def test_mame_is_found_among_debians_games_with_its_version(bare):
 
 
 def test_a_mame_too_old_for_our_scripts_is_no_use(bare):
-    put_program(bare / "bin", "mame", 'echo "0.226 (mame0226)"')
-    assert row("MAME").state == "missing" and "0.227 or newer" in row("MAME").advice
+    put_program(bare / "bin", "mame", 'echo "0.250 (mame0250)"')
+    assert row("MAME").state == "missing" and "0.251 or newer" in row("MAME").advice
+
+
+def test_the_oldest_mame_is_the_one_that_the_documents_name():
+    root = Path(doctor.__file__).parents[1]
+    for document in ("README.md", "docs/bridge.md", "protege/tempest/lua/main.lua"):
+        named = re.findall(r"MAME (0\.\d+)\s(?:or newer|and\W+later)", (root / document).read_text())
+        assert named == [f"0.{mame.OLDEST_MAME}"], document
 
 
 @pytest.mark.parametrize("script", ["exit 1", "kill -9 $$", "echo 'Super Emulator 3'"])
@@ -125,6 +133,11 @@ def test_a_port_in_use_says_who_has_it(taken_port, monkeypatch):
     taken = row(f"port {taken_port}")
     assert taken.state == "in use" and f"process {os.getpid()}" in taken.found
     assert "next free port" in taken.advice
+
+
+def test_the_disk_that_is_looked_at_is_the_one_that_runs_go_to(tmp_path, monkeypatch):
+    monkeypatch.setenv("PROTEGE_RUNS", str(tmp_path / "elsewhere"))
+    assert row("disk").found.endswith(f"for {tmp_path}/elsewhere")
 
 
 def test_a_full_disk_is_required_to_be_mended(monkeypatch):

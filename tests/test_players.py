@@ -1,6 +1,8 @@
 """Players by name, what an evaluation reports, and films."""
 
 import json
+import re
+import sys
 import time
 from pathlib import Path
 
@@ -154,6 +156,34 @@ def test_a_recording_ends_with_the_level_that_was_asked_for(tmp_path: Path) -> N
     whole = sum(1 for _ in film(find_player("teacher"), starts(1, seed=2, domain=EVALUATION)[0]))
     assert made["level"] == 1
     assert made["first_tick"] + 27 == made["ticks"] < whole
+
+
+def test_a_game_that_would_go_on_is_filmed_to_the_limit_and_no_further(tmp_path: Path) -> None:
+    *_, last = film(find_player("teacher"), starts(1, seed=6, domain=EVALUATION)[0], max_frames=50)
+    assert int(ram.get_word(last, ram.FRAMES)) == 50
+    made = record("teacher", tmp_path / "game.gif", seed=6, seconds=1.0, size=120, max_frames=50)
+    assert made["truncated"] and made["ticks"] < 100
+    made = record("teacher", tmp_path / "game.gif", seed=6, seconds=1.0, size=120, until_level=1)
+    assert not made["truncated"]
+
+
+def test_a_recording_is_told_in_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["record", "tempest", "--player", "random", "--out", str(tmp_path / "game.gif"), "--json"]
+    assert main([*words, "--seconds", "1", "--size", "100"]) == 0
+    told, figures = capsys.readouterr().out.splitlines()
+    found = json.loads(figures)
+    assert found["player"] == "random" and found["bytes"] == (tmp_path / "game.gif").stat().st_size
+    assert f"{found['score']:,} points" in told and not found["truncated"]
+
+
+def test_whoever_waits_for_an_evaluation_sees_how_many_games_are_over() -> None:
+    pytest.importorskip("termios", reason="there are no pseudo-terminals here")
+    from tests.terminals import ESCAPES, Terminal
+
+    words = "eval tempest --player tests.test_players:Sitting --games 4 --max-frames 3000".split()
+    with Terminal(sys.executable, "-m", "protege.cli", *words) as terminal:
+        terminal.wait_for("mean score", 240)
+        assert re.search("[1-3]/4 games over", ESCAPES.sub("", terminal.raw))
 
 
 def test_the_command_prints_a_table_and_flat_json(capsys: pytest.CaptureFixture[str]) -> None:

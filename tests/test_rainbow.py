@@ -15,6 +15,7 @@ from protege.learn.rainbow import (
     MOST_SKIPPED,
     Head,
     LearningFailed,
+    NoSuchDevice,
     QNetwork,
     Rainbow,
     RainbowConfig,
@@ -22,6 +23,7 @@ from protege.learn.rainbow import (
     beta_at,
     cloning_at,
     divergence,
+    find_device,
     learning_rate_at,
     linear,
     project,
@@ -58,15 +60,33 @@ def test_the_learning_rate_warms_up_then_falls_like_a_cosine_and_starts_again():
 
 def test_halving_the_learning_rate_below_its_floor_does_not_turn_the_schedule_round():
     learner = Rainbow(table(1, 2), RainbowConfig(learning_rate=8e-5, final_learning_rate=2e-5, warm_up=0, period=10))
-    assert [learner.scale_rate(0.5) for _ in range(4)] == pytest.approx([4e-5, 2e-5, 1e-5, 5e-6])
+    learner.rate_scale = 0.5**4
     rates = []
     for learner.updates in range(10):
         rates.append(learner.rate())
     assert rates == sorted(rates, reverse=True) and rates[0] == pytest.approx(5e-6)
-    assert [learner.scale_rate(0.5) for _ in range(9)][-1] == pytest.approx(1e-6)
-    assert [learner.scale_rate(2.0) for _ in range(20)][-1] == pytest.approx(1e-2)
     inverted = RainbowConfig(learning_rate=1e-5, final_learning_rate=2e-5, warm_up=0, period=10)
     assert {learning_rate_at(inverted, update) for update in range(10)} == {1e-5}
+
+
+# --- devices ----------------------------------------------------------------------------------------------------------
+
+
+def only_there(monkeypatch, *devices: str) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: "cuda" in devices)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: "mps" in devices)
+
+
+@pytest.mark.parametrize(("there", "chosen"), [(("cuda", "mps"), "cuda"), (("mps",), "mps"), ((), "cpu")])
+def test_without_a_wish_a_gpu_is_used_where_there_is_one(there, chosen, monkeypatch):
+    only_there(monkeypatch, *there)
+    assert find_device("auto").type == chosen and find_device("cpu").type == "cpu"
+
+
+def test_a_device_that_is_not_there_is_refused_with_those_that_are(monkeypatch):
+    only_there(monkeypatch, "mps")
+    with pytest.raises(NoSuchDevice, match="no device cuda here, only mps, cpu; `protege doctor --full`"):
+        find_device("cuda")
 
 
 # --- distributions ----------------------------------------------------------------------------------------------------
@@ -491,21 +511,7 @@ def test_learning_stops_with_a_diagnosis_after_twenty_skipped_updates_in_a_row()
     assert report["figures"]["loss"] == "nan" and "weight body.weight" in report["tensors"]
 
 
-# --- starting afresh and going on -------------------------------------------------------------------------------------
-
-
-def test_a_part_that_is_renewed_forgets_its_weights_and_the_optimisers_memory_of_it():
-    learner = small_learner(RainbowConfig(warm_up=0))
-    learner.update(make_batch(8))
-    body, head = weights_of(learner)[:2], weights_of(learner)[2:]
-    learner.renew(learner.network.body)
-    assert not any(torch.equal(a, b) for a, b in zip(body, learner.network.body.parameters(), strict=True))
-    assert all(torch.equal(a, b) for a, b in zip(head, learner.network.head.parameters(), strict=True))
-    assert not any(p in learner.optimiser.state for p in learner.network.body.parameters())
-    assert all(p in learner.optimiser.state for p in learner.network.head.parameters())
-    assert torch.equal(learner.acting.body.weight, learner.network.body.weight)
-    learner.update(make_batch(8))
-    assert learner.updates == 2
+# --- going on ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_restored_learner_goes_on_to_the_last_bit(tmp_path):
@@ -514,7 +520,7 @@ def test_a_restored_learner_goes_on_to_the_last_bit(tmp_path):
     batches = [make_batch(8 + i, actor=by_teacher(8 + i)) for i in range(10)]
     for batch in batches[:5]:
         learner.update(batch, 0.5)
-    learner.scale_rate(0.5)
+    learner.rate_scale = 0.5
     path = tmp_path / "learner.safetensors"
     checkpoints.save(path, learner.tensors(), {"learner": learner.state()}, kind="test", task_version=1)
     saved = checkpoints.load(path)

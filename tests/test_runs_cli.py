@@ -111,8 +111,9 @@ def test_export_writes_csv_to_the_terminal_or_a_file(folder, tmp_path, capsys):
         ("1000", "1.0", "100.0"),
         ("2000", "0.5", "25000.0"),
     ]
-    run("export", "long", "--out", str(tmp_path / "all.csv"))
-    assert "3 lines" in capsys.readouterr().out
+    run("export", "long", "--out", str(tmp_path / "all.csv"), "--json")
+    told, figures = capsys.readouterr().out.splitlines()
+    assert told.endswith("3 lines") and json.loads(figures)["lines"] == 3
     assert (tmp_path / "all.csv").read_text().splitlines()[0] == "step,time,loss,eval_score,frames_per_s"
 
 

@@ -3,13 +3,18 @@
 import json
 import socket
 import threading
+from typing import Literal
 
 import pytest
 
 from protege import cli
+from protege.commands.training import latest_run
+from protege.runs import create_run
 from protege.tempest import ram
 from protege.tempest.bridge import BridgeConfig
+from protege.tempest.config import TempestConfig
 from protege.tempest.env import starts
+from protege.tempest.gauges import METRICS
 from protege.tempest.players import find_player, play, words
 from protege.tempest.serve import play_clients, summary
 from protege.tempest.streams import Game
@@ -102,6 +107,25 @@ def test_the_champions_scores_on_clients_are_reported(tmp_path, capsys):
     ended = play(find_player("champion"), rows, max_frames=300)
     assert found["score_mean"] == words(ended, ram.SCORE).mean() > 0
     assert told.startswith(f"champion: {found['score_mean']:,.0f} points on average")
+
+
+def test_only_a_run_with_a_memory_goes_on_with_clients(tmp_path, capsys):
+    def begin(name: str, learner: Literal["pqn", "rainbow"]) -> None:
+        config, metrics = TempestConfig(learner=learner), METRICS[learner]
+        create_run("tempest", learner, config, metrics, name=name, score="exam_score", folder=tmp_path).close()
+
+    def complaint(*words: str) -> str:
+        assert cli.main(["serve", "--resume", *words, "--runs", str(tmp_path)]) == cli.USAGE_ERROR
+        told: str = capsys.readouterr().err
+        return told
+
+    begin("fast", "pqn")
+    assert f"there is no tempest run by rainbow to resume in {tmp_path}" in complaint()
+    assert f"play them: protege serve --no-train --player fast --runs {tmp_path}" in complaint("--run", "fast")
+    begin("a-memory", "rainbow")
+    begin("newest", "pqn")
+    assert latest_run("tempest", tmp_path) == "newest"
+    assert latest_run("tempest", tmp_path, "rainbow") == "a-memory"
 
 
 @pytest.mark.parametrize(

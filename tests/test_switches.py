@@ -74,6 +74,25 @@ def test_the_pulse_is_a_triangle_of_half_a_million_frames_from_where_it_was_swit
     assert obey(switches, "pulse") == "epsilon pulse off: epsilon 5 %"
 
 
+def test_pulses_of_the_settings_begin_by_themselves_and_can_be_switched_off():
+    switches = Switches(1e-3, pulse_from=900_000)
+    assert switches.epsilon(NOW._replace(frames=800_000)) == 0.02, "not yet"
+    assert switches.epsilon(NOW) == pytest.approx(0.02 + 0.23 * 0.4) and switches.changed() == ""
+    assert not switches.view()["epsilon"]["overridden"] and switches.view()["pulse"] == {"on": True, "scheduled": True}
+    assert obey(switches, "pulse") == "epsilon pulse off: epsilon 2 %"
+    assert switches.changed() == "no epsilon pulse" and switches.view()["epsilon"]["overridden"]
+    restored = Switches(1e-3, pulse_from=900_000)
+    restored.restore(json.loads(json.dumps(switches.state())))
+    assert restored.changed() == "no epsilon pulse"
+    assert obey(restored, "pulse").startswith("epsilon pulse on") and restored.pulse_since == NOW.frames
+
+
+def test_a_resumed_training_has_the_pulses_of_its_settings_unless_somebody_switched_them():
+    later = Switches(1e-3, pulse_from=2_000_000)
+    later.restore(Switches(1e-3, pulse_from=900_000).state())
+    assert later.pulse_since == 2_000_000 and later.changed() == ""
+
+
 def test_the_pulse_never_lowers_epsilon():
     switches = Switches(1e-3)
     obey(switches, "pulse")

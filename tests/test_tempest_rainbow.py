@@ -1,5 +1,7 @@
 """Practice with a memory: who chooses, what is stored, when an update is due."""
 
+import math
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,8 @@ from protege.checkpoints import load, save
 from protege.learn.rainbow import RainbowConfig
 from protege.learn.replay import Actor, ReplayConfig
 from protege.tempest import ram
-from protege.tempest.attention import AttentionConfig
-from protege.tempest.config import RainbowTraining, TempestConfig
+from protege.tempest.attention import AttentionConfig, Body
+from protege.tempest.config import PRESETS, RainbowTraining, TempestConfig
 from protege.tempest.env import TASK_VERSION, Games, starts
 from protege.tempest.rainbow import Behaviour, RainbowPractice
 from protege.tempest.teacher import ACTIONS
@@ -98,6 +100,32 @@ def test_the_teachers_own_zaps_pass_the_gate(frames):
     assert (moves == FIRE_AND_ZAP).all()
 
 
+def test_a_penalty_that_is_due_when_a_life_ends_is_not_paid_in_the_next(tmp_path, monkeypatch):
+    made = practice(tmp_path, zap_gate=0.0, epsilon=0.0, teacher=0.0, final_teacher=0.0)
+    made.learner.acting = network_that_always_plays(FIRE_AND_ZAP)
+    monkeypatch.setattr(made.games, "rewards", lambda: np.zeros(8, np.float32))  # what is left is penalties
+    free = np.ones(8, np.bool_)  # places whose last frame leaves nothing to pay for
+    for _ in range(500):
+        content = made.play(made.empty()).content
+        for rewards, ended in zip(content.reward, content.terminated, strict=True):
+            assert np.array_equal(rewards == 0, free)
+            free = ended
+        if content.terminated[:-1].any():
+            return
+    raise AssertionError("nobody has died")
+
+
+def test_all_networks_lie_on_the_device_of_the_settings(tmp_path, monkeypatch):
+    monkeypatch.setattr("protege.tempest.rainbow.device_of", lambda config: torch.device("meta"))
+    made = practice(tmp_path)
+    learner = made.learner
+    for network in (learner.network, learner.averaged, learner.target, learner.acting, made.pupil().network):
+        body = network.body
+        assert isinstance(body, Body) and body.encoder is not None
+        tensors = [*network.parameters(), *network.buffers(), *(body.encoder.folded or ())]
+        assert {tensor.device.type for tensor in tensors} == {"meta"}
+
+
 def test_every_frame_is_stored_and_allows_its_share_of_updates(tmp_path):
     made = practice(tmp_path)
     figures = play_and_learn(made, 10)
@@ -128,6 +156,14 @@ def test_the_teachers_share_follows_the_result_or_the_frames(tmp_path):
     by_frames = practice(tmp_path, teacher_by="frames")
     by_frames.position = 2_500_000
     assert by_frames.scheduled().teacher == pytest.approx(0.26) and by_frames.scheduled().epsilon == pytest.approx(0.01)
+
+
+def test_pulses_of_the_published_schedule_begin_at_three_million_frames(tmp_path):
+    made = practice(tmp_path, schedule_frames=0, pulse_from=PRESETS["full"].rainbow.pulse_from)
+    for frames, epsilon in ((2_750_000, 0.01), (3_000_000, 0.01), (3_125_000, 0.13), (3_250_000, 0.25)):
+        made.frames = made.position = frames
+        assert made.figures()["epsilon"] == pytest.approx(epsilon), frames
+    assert made.switches.changed() == "" and PRESETS["laptop"].rainbow.pulse_from == 0
 
 
 def test_without_learning_it_fills_its_memory_and_catches_nothing_up(tmp_path):
@@ -167,6 +203,58 @@ def test_a_resumed_practice_with_its_memory_goes_on_bit_for_bit(tmp_path):
     assert one.updates == two.updates >= 100
     for name, tensor in one.tensors().items():
         assert torch.equal(tensor, two.tensors()[name]), name
+
+
+def test_a_memory_from_another_moment_than_the_checkpoint_is_not_joined_to_it(tmp_path):
+    one = practice(tmp_path, save_replay=True)
+    play_and_learn(one, 8)
+    one.save_memory(wait=True)
+    play_and_learn(one, 2)  # it is killed between this checkpoint and its memory
+    save(tmp_path / "last", one.tensors(), one.state(), kind=one.kind, task_version=TASK_VERSION)
+    two = practice(tmp_path, save_replay=True)
+    checkpoint = load(tmp_path / "last")
+    notes = two.restore(checkpoint, checkpoint.state)
+    assert notes[1] == "it was saved 64 steps from the checkpoint: the run does not go on bit for bit"
+    assert two.replay.state()["waiting"] == {}, "nothing that comes now goes on where it ended"
+
+
+def test_who_waits_gets_the_newest_memory_saved_however_busy_it_is(tmp_path, monkeypatch):
+    made, saving, go_on = practice(tmp_path, save_replay=True), threading.Event(), threading.Event()
+    ends: list[int] = []
+
+    def slow_save(replay: Any, path: Path) -> int:
+        ends.append(replay.state()["end"])
+        saving.set()
+        assert go_on.wait(30)
+        return 0
+
+    monkeypatch.setattr("protege.learn.replay_file.save", slow_save)
+    monkeypatch.setattr("protege.tempest.rainbow.SAVING_PAUSE", 1e9)
+    play_and_learn(made, 2)
+    made.save_memory(wait=False)
+    assert saving.wait(30)
+    play_and_learn(made, 1)
+    made.save_memory(wait=False)  # one is going on, so this changes nothing
+    threading.Timer(0.1, go_on.set).start()
+    made.save_memory(wait=True)
+    assert ends == [64, 96]
+    play_and_learn(made, 1)
+    made.save_memory(wait=False)
+    assert ends == [64, 96], "it pauses a multiple of what the last one took"
+    made.next_saving = 0.0
+    made.save_memory(wait=False)
+    made.close()
+    assert ends == [64, 96, 128]
+
+
+def test_a_memory_that_cannot_be_saved_is_told_once(tmp_path):
+    made = practice(tmp_path / "gone", save_replay=True)
+    play_and_learn(made, 2)
+    at_once = made.save_memory(wait=False)  # if the other thread is quick
+    made.close()
+    made.next_saving = math.inf
+    assert "the memory was not saved: " in at_once + made.save_memory(wait=False)
+    assert made.save_memory(wait=False) == "" and "could not be saved" in made.save_memory(wait=True)
 
 
 def test_without_its_memory_a_resumed_practice_says_so_and_fills_it_first(tmp_path):

@@ -1,5 +1,6 @@
 """Training on the simulator: a short run does everything, and what is killed goes on where it was saved."""
 
+import json
 import os
 import random
 import signal
@@ -9,6 +10,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,14 +18,17 @@ import torch
 
 from protege import ProtegeError, cli
 from protege.checkpoints import CheckpointMismatch, load
+from protege.commands.training import minutes_for_more
 from protege.learn.pqn import PQNConfig
-from protege.runs import open_run
+from protege.learn.rainbow import Rainbow
+from protege.runs import create_run, open_run
 from protege.tempest.collect import Episode
 from protege.tempest.config import PRESETS, TempestConfig
 from protege.tempest.gauges import METRICS, Accounts, Windows
 from protege.tempest.network import Pupil
 from protege.tempest.players import find_player
 from protege.tempest.train import estimate, train
+from protege.training import Loop
 
 ROOT = Path(__file__).parents[1]
 TINY = TempestConfig(
@@ -73,7 +78,8 @@ def assert_same(one, other):
     assert one.tensors.keys() == other.tensors.keys()
     for name, tensor in one.tensors.items():
         assert torch.equal(tensor, other.tensors[name]), name
-    _assert_equal({**one.state, "elapsed_s": 0}, {**other.state, "elapsed_s": 0}, "state")
+    clocks = {"elapsed_s": 0, "cpu_s": 0}
+    _assert_equal(one.state | clocks, other.state | clocks, "state")
 
 
 def _assert_equal(one, other, where):
@@ -151,6 +157,39 @@ def test_a_budget_typed_at_a_resume_takes_the_place_of_the_stored_one(typed, nee
     assert needed in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "typed, save_replay, deterministic",
+    [
+        ([], True, True),
+        (["--save-replay", "--deterministic"], True, True),
+        (["--no-save-replay", "--no-deterministic"], False, False),
+    ],
+)
+def test_what_is_typed_at_a_resume_wins(typed, save_replay, deterministic, tmp_path, capsys, monkeypatch):
+    stored = replace(TINY, deterministic=True, rainbow=replace(TINY.rainbow, save_replay=True))
+    create_run("tempest", "pqn", stored, METRICS["pqn"], name="r", score="exam_score", folder=tmp_path).close()
+    seen: list[TempestConfig] = []
+
+    def remember(config: TempestConfig) -> dict[str, str]:
+        seen.append(config)
+        return {"memory": "1 MB"}
+
+    monkeypatch.setattr("protege.tempest.train.estimate", remember)
+    words = ["train", "tempest", "--resume", "--run", "r", "--runs", str(tmp_path), "--dry-run", "--json"]
+    assert cli.main([*words, *typed]) == 0
+    assert (seen[0].rainbow.save_replay, seen[0].deterministic) == (save_replay, deterministic)
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {"memory": "1 MB"}
+
+
+def test_what_can_be_done_next_is_told_with_the_folder_the_run_is_in(tmp_path, capsys, monkeypatch):
+    folder = tmp_path / "my runs"
+    create_run("tempest", "pqn", TINY, METRICS["pqn"], name="r", score="exam_score", folder=folder).close()
+    monkeypatch.setattr("protege.tempest.train.train", lambda *_, **options: open_run("r", options["folder"]))
+    assert cli.main(["train", "tempest", "--run", "r", "--runs", str(folder), "--compare", "0", "--no-dashboard"]) == 0
+    told = [line for line in capsys.readouterr().out.splitlines() if " protege " in line]
+    assert len(told) == 6 and all(f"r --runs '{folder}'" in line for line in told)
+
+
 def test_another_network_is_refused_and_the_checkpoint_stays(tmp_path):
     run = train(TINY, Notes(), name="r", folder=tmp_path)
     before = run.last.read_bytes()
@@ -220,7 +259,54 @@ def test_bad_settings_are_refused_before_anything_is_made(tmp_path):
         train(replace(TINY, frames=0), Notes(), folder=tmp_path / "runs")
     with pytest.raises(ProtegeError, match="smaller than one minibatch"):
         train(replace(TINY, pqn=replace(TINY.pqn, minibatch=4096)), Notes(), folder=tmp_path / "runs")
+    with pytest.raises(ProtegeError, match="a deterministic run works on the CPU alone: leave out --device cuda"):
+        train(replace(TINY, learner="rainbow", device="cuda"), Notes(), folder=tmp_path / "runs")
+    with pytest.raises(ProtegeError, match="learner pqn works on the CPU alone"):
+        train(replace(TINY, deterministic=False, device="mps"), Notes(), folder=tmp_path / "runs")
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("command", ["train tempest", "train echelon", "serve"])
+def test_a_preset_beside_a_resume_is_refused(command, capsys):
+    assert cli.main([*command.split(), "--resume", "--run", "r", "--preset", "smoke"]) != 0
+    assert "a resumed run has its own settings: leave out --preset" in " ".join(capsys.readouterr().err.split())
+
+
+# --- budgets of whole runs ---
+
+
+def test_a_resume_with_nothing_left_says_so(tmp_path):
+    train(TINY, Notes(), name="r", folder=tmp_path)
+    by_frames, by_minutes = Notes(), Notes()
+    train(TINY, by_frames, name="r", resume=True, folder=tmp_path)
+    assert by_frames.notes[0] == "1,536 of 1,536 frames are used: give more with --frames"
+    an_hour_ago = time.monotonic() - 3600
+    timed = replace(TINY, deterministic=False, frames=0, minutes=20.0)
+    run = train(timed, by_minutes, name="r", resume=True, folder=tmp_path, began=an_hour_ago)
+    assert by_minutes.notes[0] == "60 of 20 minutes are used: give more with --minutes"
+    assert minutes_for_more(run, 20.0) in (81, 82), "those of the hour before, of this test, and 20 more"
+
+
+def test_a_longer_budget_comes_with_a_warning_that_scores_fall_first(tmp_path):
+    warning = "with a longer budget the learning rate rises again: expect lower scores at first"
+    train(TINY, Notes(), name="r", folder=tmp_path)
+    notes = Notes()
+    train(replace(TINY, frames=2 * TINY.frames), notes, name="r", resume=True, folder=tmp_path)
+    assert notes.notes[0] == warning
+    with pytest.raises(RuntimeError, match="power cut"):
+        train(replace(TINY, autosave_seconds=0.0), Crash(), name="cut", folder=tmp_path)
+    notes = Notes()
+    train(TINY, notes, name="cut", resume=True, folder=tmp_path)
+    assert warning not in notes.notes, "its budget is the same"
+
+
+def test_processor_time_of_earlier_starts_counts():
+    nobody: Any = None
+    loop = Loop(TINY, nobody, nobody, began=time.monotonic())
+    loop.restore_clocks({"elapsed_s": 60.0, "cpu_s": 90.0})
+    before = loop.cpu_s()
+    sum(range(10**6))
+    assert 90.0 <= before < loop.cpu_s() < 100.0
 
 
 def test_an_estimate_names_memory_disk_and_time():
@@ -229,11 +315,27 @@ def test_an_estimate_names_memory_disk_and_time():
     assert estimate(replace(TINY, deterministic=False, frames=0))["time"] == "until it is stopped"
 
 
+def test_an_estimate_of_rainbow_counts_its_updates(monkeypatch):
+    update = Rainbow.update
+
+    def slow(*given):
+        time.sleep(0.02)
+        return update(*given)
+
+    monkeypatch.setattr(Rainbow, "update", slow)
+    config = PRESETS["smoke"]
+    rainbow = replace(config.rainbow, warm_frames=100_000, learner=replace(config.rainbow.learner, minimum_fill=50_000))
+    found = estimate(replace(config, learner="rainbow", minutes=0.0, frames=100_000, rainbow=rainbow))
+    # 3.2 samples of each frame in batches of 64: 5,000 updates of 20 ms and more.
+    assert float(found["time"].removesuffix(" minutes").replace(",", "")) > 5_000 * 0.02 / 60
+
+
 # --- killed runs ---------------------------------------------------------------------------------------------------
 
 
 def start_training(folder, *more):
-    words = ["train", "tempest", "--preset", "smoke", "--run", "k", "--runs", str(folder), "--compare", "0"]
+    words = ["train", "tempest", "--run", "k", "--runs", str(folder), "--compare", "0"]
+    words += [] if "--resume" in more else ["--preset", "smoke"]
     words += ["--minutes", "0", "--autosave-seconds", "0.2", "--exam-frames", "300", "--no-dashboard", *more]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from tyro.conf import UseAppendAction
 
 from protege import ProtegeError
-from protege.commands.training import latest_run, page_beside, stored_config, trained
+from protege.commands.training import kept_at, latest_run, minutes_for_more, page_beside, stored_config, trained
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,12 @@ class Serve:
 
     run: str | None = None  # the run's name; without it, one made from the date
     resume: bool = False  # go on with the run of that name, or with the latest
-    preset: Literal["smoke", "laptop", "full"] = "full"  # settings of a new run
+    preset: Literal["smoke", "laptop", "full"] | None = None  # settings of a new run; without it, full
     no_dashboard: bool = False  # do not serve the page
     no_train: bool = False  # only play, and report what the games came to
     player: str = "champion"  # with --no-train: who plays, as in "protege eval"
     games: int = 0  # with --no-train: stop after so many games; 0 for no limit
-    minutes: float = 0.0  # stop after so many minutes; 0 for no limit
+    minutes: float = 0.0  # stop after so many minutes, with --resume of the whole run; 0 for no limit
     host: str = "127.0.0.1"  # the address to listen at; 0.0.0.0 lets other machines in, with a token or an allow-list
     port: int = 9999  # the port, which other machines' firewalls must let through
     token: str = ""  # what clients must know; the environment variable PROTEGE_TOKEN does as well, and stays private
@@ -89,22 +89,28 @@ def _train_on_clients(command: Serve, bridge: Any) -> int:
     from protege.tempest.config import PRESETS, TempestConfig
     from protege.tempest.train import train
 
-    began, name, settings = time.monotonic(), command.run, PRESETS[command.preset]
+    began, name, settings = time.monotonic(), command.run, PRESETS[command.preset or "full"]
     if command.resume:
-        name = name or latest_run("tempest", command.runs)
+        if command.preset is not None:
+            raise ProtegeError("a resumed run has its own settings: leave out --preset")
+        name = name or latest_run("tempest", command.runs, "rainbow")
         settings = stored_config(name, command.runs, TempestConfig)
         if settings.learner != "rainbow":
-            raise ProtegeError(f"run {name} was trained by {settings.learner}; only rainbow learns from arcade clients")
+            raise ProtegeError(
+                f"run {name} was trained by {settings.learner}; only rainbow learns from arcade clients. "
+                f"To let it play them: protege serve --no-train --player {name}{kept_at(command.runs)}"
+            )
     settings = replace(settings, learner="rainbow", minutes=command.minutes, frames=0, deterministic=False)
     with ExitStack() as ending:
         run = trained(
             settings, began, ending, name=name, resume=command.resume, runs=command.runs, bridge=bridge,
             dashboard=not command.no_dashboard, train=train,
         )  # fmt: skip
+    known_as = run.name + kept_at(command.runs)
     print(
-        f"Go on:              protege serve --resume --run {run.name}\n"
-        f"On the simulator:   protege train tempest --resume --run {run.name} --minutes 20\n"
-        f"Measure it:         protege eval tempest --player {run.name} --player teacher"
+        f"Go on:              protege serve --resume --run {known_as}\n"
+        f"On the simulator:   protege train tempest --resume --run {known_as} --minutes {minutes_for_more(run, 20)}\n"
+        f"Measure it:         protege eval tempest --player {known_as} --player teacher"
     )
     if command.json:
         print(json.dumps(asdict(run.summary()) | {"seconds": time.monotonic() - began}))

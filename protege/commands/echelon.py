@@ -27,6 +27,7 @@ class Match:
     seed: int = 1  # the map and the battle follow from this number
     roster: str = "10v10"  # how many against how many; a wrong name is answered with the list
     out: Path = Path("match.rec")  # the file to write
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
     json: bool = False  # also print one flat JSON object on the last line
 
 
@@ -41,6 +42,7 @@ class EvalEchelon:
     seed: int = 1  # the maps follow from this number
     roster: str = "10v10"  # how many against how many; a wrong name is answered with the list
     threads: int = 0  # threads that play; 0 uses every core
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
     json: bool = False  # also print one flat JSON object on the last line
 
 
@@ -75,12 +77,15 @@ class RecordEchelon:
     speed: float = 2.0  # times as fast as the battle was
     rate: float = 12.5  # pictures a second
     width: int = 640  # of the picture; its height is 9/16 of that
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    json: bool = False  # also print one flat JSON object on the last line
 
 
 def run_match(command: Match) -> int:
     from protege.echelon.match import Setting, fight
 
-    made = fight(command.blue, command.red, command.out, seed=command.seed, setting=Setting(command.roster))
+    setting = Setting(command.roster)
+    made = fight(command.blue, command.red, command.out, seed=command.seed, setting=setting, runs=command.runs)
     sides = ((side, made[side]) for side in ("blue", "red"))
     rows = [
         [f"{side} ({name})", *(f"{made[f'{side}_{key}']:,.0f}" for key in ("score", "living", "kills", "damage"))]
@@ -102,7 +107,7 @@ def run_eval_echelon(command: EvalEchelon) -> int:
 
     found = measure(
         command.blue, command.red, matches=command.matches, seed=command.seed, setting=Setting(command.roster),
-        threads=command.threads or os.cpu_count() or 1,
+        threads=command.threads or os.cpu_count() or 1, runs=command.runs,
     )  # fmt: skip
     print(
         f"{found['blue']} against {found['red']}, {found['matches']} battles of {found['roster']}, "
@@ -177,7 +182,8 @@ def run_record_echelon(command: RecordEchelon) -> int:
     with TemporaryDirectory() as folder:
         path = command.recording or Path(folder) / "battle.rec"
         if not command.recording:
-            fight(command.blue, command.red, path, seed=command.seed, setting=Setting(command.roster))
+            setting = Setting(command.roster)
+            fight(command.blue, command.red, path, seed=command.seed, setting=setting, runs=command.runs)
         recording = Recording.open(path)
     recording.checked()
     pictures = film(
@@ -186,7 +192,10 @@ def run_record_echelon(command: RecordEchelon) -> int:
     )  # fmt: skip
     write_recording(pictures, command.out, command.rate)
     blue, red = recording.header["players"]
-    print(f"{command.out}: {blue} against {red}, {command.out.stat().st_size / 1e6:.1f} MB")
+    size = command.out.stat().st_size
+    print(f"{command.out}: {blue} against {red}, {size / 1e6:.1f} MB")
+    if command.json:
+        print(json.dumps({"blue": blue, "red": red, "file": str(command.out), "bytes": size}))
     return 0
 
 

@@ -3,7 +3,8 @@
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -32,6 +33,7 @@ class Eval:
     lives: int = 3  # lives at the start
     max_frames: int = 200_000  # a game still running after so many frames is cut and counted as truncated
     threads: int = 0  # threads that play; 0 uses every core
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
     json: bool = False  # also print one flat JSON object for each player, the last line among them
 
 
@@ -46,26 +48,65 @@ def run_eval(command: Eval) -> int:
     from protege.tempest.sim import Cabinet
 
     names = command.player or ("champion",)
-    players = [find_player(name) for name in names]  # all of them before the first game: a typo costs no time
+    players = [find_player(name, command.runs) for name in names]  # before the first game: a typo costs no time
     cabinet = Cabinet(lives=command.lives, difficulty=command.difficulty)
-    results = [
-        measure(
-            name,
-            player=player,
-            games=command.games,
-            seed=command.seed,
-            level=command.level,
-            cabinet=cabinet,
-            max_frames=command.max_frames,
-            threads=command.threads or os.cpu_count() or 1,
-        )
-        for name, player in zip(names, players, strict=True)
-    ]
+    results = []
+    for name, player in zip(names, players, strict=True):
+        with _counting(name, player, command.games) as counted:
+            results.append(
+                measure(
+                    name,
+                    player=counted,
+                    games=command.games,
+                    seed=command.seed,
+                    level=command.level,
+                    cabinet=cabinet,
+                    max_frames=command.max_frames,
+                    threads=command.threads or os.cpu_count() or 1,
+                )
+            )
     print_results(results)
     if command.json:
         for result in results:
             print(json.dumps(result))
     return 0
+
+
+class _Counted:
+    """A player that tells how many of its games are over: those that it is asked about no more."""
+
+    def __init__(self, player: Any, tell: Callable[[int], None]):
+        self.player, self.tell = player, tell
+        self.before = self.begun = self.left = 0  # games of earlier batches, of this one, and what is left of it
+
+    def act(self, frames: Any) -> Any:
+        left = len(frames.score)
+        if left != self.left:
+            if left > self.left:  # a new batch
+                self.before, self.begun = self.before + self.begun, left
+            self.left = left
+            self.tell(self.before + self.begun - left)
+        return self.player.act(frames)
+
+
+@contextmanager
+def _counting(name: str, player: Any, games: int) -> Iterator[Any]:
+    """The player, with a bar of its finished games if stderr is a terminal; stdout is for results."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
+
+    from protege.tempest.players import Scripted
+
+    console = Console(stderr=True)
+    name_and_bar = Progress.get_default_columns()[:2]
+    with Progress(
+        *name_and_bar, MofNCompleteColumn(), "games over", TimeElapsedColumn(),
+        console=console, transient=True, disable=not console.is_terminal,
+    ) as bar:  # fmt: skip
+        scripted = isinstance(player, Scripted)  # then games run in compiled code, which tells nothing on the way
+        task = bar.add_task(escape(name), total=None if scripted else games)
+        yield player if scripted else _Counted(player, lambda over: bar.update(task, completed=over))
 
 
 def print_results(results: Sequence[dict[str, Any]]) -> None:
@@ -89,7 +130,7 @@ def print_results(results: Sequence[dict[str, Any]]) -> None:
 
 @dataclass(frozen=True)
 class Record:
-    """Record a game as a GIF, MP4 or WebM file."""
+    """Record a game as a GIF, MP4 or WebM file. A game still running after 200,000 frames is cut there."""
 
     game: Positional[Game]  # the game to play
     out: Path  # the file to write; its ending chooses the format: .gif, .mp4 or .webm
@@ -100,28 +141,38 @@ class Record:
     seconds: float = 45.0  # keep the last so many seconds of the game; 0 keeps all of it
     until_level: int = 0  # end when this level is done; 0 goes on until the game is over
     size: int = 360  # width and height of the picture
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    json: bool = False  # also print one flat JSON object on the last line
 
 
 def run_record(command: Record) -> int:
     _game_first("record", command.game)
-    from protege.tempest.players import record
+    from rich.console import Console
+    from rich.markup import escape
 
-    made = record(
-        command.player,
-        command.out,
-        seed=command.seed,
-        level=command.level,
-        best_of=command.best_of,
-        seconds=command.seconds,
-        until_level=command.until_level,
-        size=command.size,
-    )
+    from protege.tempest.players import MOST_FRAMES, record
+
+    with Console(stderr=True).status(f"{escape(command.player)} plays; a game is cut after {MOST_FRAMES:,} frames"):
+        made = record(
+            command.player,
+            command.out,
+            seed=command.seed,
+            level=command.level,
+            best_of=command.best_of,
+            seconds=command.seconds,
+            until_level=command.until_level,
+            size=command.size,
+            runs=command.runs,
+        )
     whole = "the whole game" + (f" until level {command.until_level} was done" if command.until_level else "")
     part = whole if made["first_tick"] == 0 else f"{command.seconds:g} seconds"
+    cut = f", cut after {MOST_FRAMES:,} frames" if made["truncated"] else ""
     print(
         f"{made['file']}: {part} of {made['player']}, seed {made['seed']} game {made['game']}, "
-        f"{made['score']:,} points, level {made['level']} ({made['bytes'] / 1e6:.1f} MB)"
+        f"{made['score']:,} points, level {made['level']}{cut} ({made['bytes'] / 1e6:.1f} MB)"
     )
+    if command.json:
+        print(json.dumps(made))
     return 0
 
 

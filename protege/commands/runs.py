@@ -141,6 +141,7 @@ class RunsExport:
     metric: UseAppendAction[tuple[str, ...]] = ()  # a figure to export, as often as needed; without it, all of them
     out: Path | None = None  # the file to write; without it, the terminal
     runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    json: bool = False  # with --out: also print one flat JSON object on the last line
 
 
 def run_runs_export(command: RunsExport) -> int:
@@ -157,6 +158,8 @@ def run_runs_export(command: RunsExport) -> int:
         except OSError as error:
             raise RunError(f"{command.out} cannot be written: {error.strerror}") from error
     print(f"{command.out}: {lines:,} lines")
+    if command.json:
+        print(json.dumps({"run": command.name, "file": str(command.out), "lines": lines}))
     return 0
 
 

@@ -1,7 +1,9 @@
 """`protege train`: settings typed, stored or preset, a run with its console and page, and the table at the end."""
 
 import json
+import math
 import os
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -13,8 +15,12 @@ from typing import Annotated, Any, Literal
 import tyro
 from tyro.conf import FlagCreatePairsOff, Positional
 
+from protege import ProtegeError
 from protege.commands.playing import print_results
 from protege.commands.tables import print_table
+
+# Settings can be switched off as well, where a preset or the run that is resumed has them on; these need no opposite.
+Flag = FlagCreatePairsOff[bool]
 
 
 @dataclass(frozen=True)
@@ -29,12 +35,12 @@ class Options:
     """What every training can be told besides its settings."""
 
     run: str | None = None  # the run's name; without it, one made from the date
-    resume: bool = False  # go on with the run of that name, or with the latest; what is typed here wins
-    no_dashboard: bool = False  # do not serve the page
-    wandb: bool = False  # also log to Weights & Biases; offline unless WANDB_MODE says otherwise
-    dry_run: bool = False  # estimate memory, disk and time, then stop
+    resume: Flag = False  # go on with the run of that name, or with the latest; what is typed here wins
+    no_dashboard: Flag = False  # do not serve the page
+    wandb: Flag = False  # also log to Weights & Biases; offline unless WANDB_MODE says otherwise
+    dry_run: Flag = False  # estimate memory, disk and time, then stop
     runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
-    json: bool = False  # also print one flat JSON object on the last line
+    json: Flag = False  # also print one flat JSON object on the last line
 
 
 def run_train(arguments: Sequence[str]) -> int:
@@ -83,6 +89,8 @@ def _read(game: str, arguments: Sequence[str], kind: Any, settings: Any, presets
     chosen = _given(arguments, "--preset") or "laptop"
     default = kind(config=presets.get(chosen, settings()))
     if "--resume" in arguments:
+        if _given(arguments, "--preset") is not None:
+            raise ProtegeError("a resumed run has its own settings: leave out --preset, and type what shall change")
         name = _given(arguments, "--run") or latest_run(game, _given(arguments, "--runs"))
         default = replace(default, run=name, config=stored_config(name, _given(arguments, "--runs"), settings))
     # A budget that is typed takes the place of the other kind.
@@ -90,12 +98,19 @@ def _read(game: str, arguments: Sequence[str], kind: Any, settings: Any, presets
         default = replace(default, config=replace(default.config, minutes=0.0))
     elif _given(arguments, "--minutes") is not None:
         default = replace(default, config=replace(default.config, **{steps: 0}))
-    return tyro.cli(kind, prog=f"protege train {game}", args=arguments, default=default, config=(FlagCreatePairsOff,))
+    return tyro.cli(kind, prog=f"protege train {game}", args=arguments, default=default)
 
 
-def _print_estimate(figures: Mapping[str, str]) -> int:
+def _print_estimate(figures: Mapping[str, str], as_json: bool) -> int:
     print_table("Nothing was trained. A real start would need about:", (), [[k, v] for k, v in figures.items()])
+    if as_json:
+        print(json.dumps(figures))
     return 0
+
+
+def kept_at(runs: Path | None) -> str:
+    """What a command needs besides the name of a run that was kept in this folder."""
+    return f" --runs {shlex.quote(str(runs))}" if runs else ""
 
 
 def _run_of(command: Any, began: float, ending: ExitStack, train: Callable[..., Any]) -> Any:
@@ -115,7 +130,7 @@ def _train_tempest(command: Any, began: float, ending: ExitStack) -> int:
     from protege.tempest.train import estimate, train
 
     if command.dry_run:
-        return _print_estimate(estimate(command.config))
+        return _print_estimate(estimate(command.config), command.json)
     run = _run_of(command, began, ending, train)
     results = []
     if command.compare and run.status() != "stopped":  # who stops a training does not want to wait
@@ -128,14 +143,14 @@ def _train_tempest(command: Any, began: float, ending: ExitStack) -> int:
         strongest = max(results[1], results[2], key=lambda result: result["score_mean"])
         ratio = results[0]["score_mean"] / strongest["score_mean"]
         print(f"{run.name} scores {ratio:.1f} times as much as the stronger teacher, {strongest['player']}.\n")
-    longer = 2 * command.config.minutes or 20
+    longer, name = minutes_for_more(run, command.config.minutes or 20), run.name + kept_at(command.runs)
     print(
-        f"Go on for longer:   protege train tempest --resume --run {run.name} --minutes {longer:g}\n"
-        f"Watch it play:      protege watch tempest --player {run.name}\n"
-        f"Its charts:         protege dashboard --run {run.name}\n"
-        f"A film of it:       protege record tempest --player {run.name} --out {run.name}.gif\n"
-        f"On real MAME:       protege serve --no-train --player {run.name}, and beside it protege mame\n"
-        f"Measure it again:   protege eval tempest --player {run.name} --player teacher --games 500"
+        f"Go on for longer:   protege train tempest --resume --run {name} --minutes {longer}\n"
+        f"Watch it play:      protege watch tempest --player {name}\n"
+        f"Its charts:         protege dashboard --run {name}\n"
+        f"A film of it:       protege record tempest --player {name} --out {run.name}.gif\n"
+        f"On real MAME:       protege serve --no-train --player {name}, and beside it protege mame\n"
+        f"Measure it again:   protege eval tempest --player {name} --player teacher --games 500"
     )
     if command.json:
         summary = asdict(run.summary()) | {"seconds": time.monotonic() - began, "cpu_seconds": time.process_time()}
@@ -147,16 +162,16 @@ def _train_echelon(command: Any, began: float, ending: ExitStack) -> int:
     from protege.echelon.train import estimate, train
 
     if command.dry_run:
-        return _print_estimate(estimate(command.config, command.runs))
+        return _print_estimate(estimate(command.config, command.runs), command.json)
     run = _run_of(command, began, ending, train)
     if command.config.league:
         _print_league(command.config.league, run.name, command.runs)
+    longer, name = minutes_for_more(run, command.config.minutes or 60), run.name + kept_at(command.runs)
     print(
-        f"Go on for longer:   protege train echelon --resume --run {run.name} --minutes "
-        f"{2 * command.config.minutes or 120:g}\n"
-        f"Watch it fight:     protege match echelon --blue {run.name} --red hard --out fight.rec\n"
-        f"Its charts:         protege dashboard --run {run.name}\n"
-        f"Measure it:         protege eval echelon --blue {run.name} --red expert"
+        f"Go on for longer:   protege train echelon --resume --run {name} --minutes {longer}\n"
+        f"Watch it fight:     protege match echelon --blue {name} --red hard --out fight.rec\n"
+        f"Its charts:         protege dashboard --run {name}\n"
+        f"Measure it:         protege eval echelon --blue {name} --red expert"
     )
     if command.json:
         summary = asdict(run.summary()) | {"seconds": time.monotonic() - began, "cpu_seconds": time.process_time()}
@@ -170,9 +185,10 @@ def _print_league(name: str, run: str, runs: Path | None) -> None:
     from protege.ledger import CANDIDATE
 
     with open_league(name, runs) as league:
-        copies = league.select("run = ? AND kind = ?", run, CANDIDATE)
-    newest = f" {copies[-1].name}" if copies else ""
-    print(f"Who is how strong:  protege league list {name}\nMay its copy stay:  protege league promote {name}{newest}")
+        copies = [copy for copy in league.copies(run) if copy.kind == CANDIDATE]
+    newest, place = f" {copies[-1].name}" if copies else "", kept_at(runs)
+    print(f"Who is how strong:  protege league list {name}{place}")
+    print(f"May its copy stay:  protege league promote {name}{newest}{place}")
 
 
 def trained(
@@ -208,6 +224,14 @@ def page_beside(tell: Callable[[str], None], runs: Path) -> Any:
     return Beside(["dashboard", "--no-browser", "--runs", str(runs)], tell)
 
 
+def minutes_for_more(run: Any, more: float) -> int:
+    """The budget with which a run goes on for so many minutes more: budgets are those of whole runs."""
+    from protege.checkpoints import load
+
+    used_s = load(run.last).state["elapsed_s"] if run.last.is_file() else 0.0
+    return math.ceil(used_s / 60 + more)
+
+
 def _given(arguments: Sequence[str], flag: str) -> str | None:
     """The value typed after a flag, looked up before the whole line is read."""
     for index, word in enumerate(arguments):
@@ -218,13 +242,15 @@ def _given(arguments: Sequence[str], flag: str) -> str | None:
     return None
 
 
-def latest_run(game: str, folder: str | Path | None) -> str:
+def latest_run(game: str, folder: str | Path | None, learner: str = "") -> str:
+    """The run that was started last, of those of a game and, if it matters, a learner."""
     from protege.runs import RunError, list_runs, runs_folder
 
     place = Path(folder) if folder else None
-    found = [summary.name for summary in list_runs(place) if summary.game == game]
+    found = [run.name for run in list_runs(place) if run.game == game and learner in ("", run.learner)]
     if not found:
-        raise RunError(f"there is no {game} run to resume in {runs_folder(place)}")
+        by = f" by {learner}" if learner else ""
+        raise RunError(f"there is no {game} run{by} to resume in {runs_folder(place)}")
     return found[-1]
 
 

@@ -24,7 +24,6 @@ from protege.learn.replay import Batch
 
 Floats = npt.NDArray[np.float32]
 
-SLOWEST_RATE, FASTEST_RATE = 1e-6, 1e-2  # how far the learning rate's peak can be halved and doubled
 MOST_SKIPPED: Final = 20  # updates in a row
 FIRST_SPREAD: Final = 0.1  # of the returns that a fresh network expects, as a share of its support
 
@@ -56,6 +55,21 @@ class RainbowConfig:
     samples_per_frame: float = 3.2  # how often each frame is learned from, on average; updates wait for frames
     averaging: float = 1.0  # step of the running average of the weights, the player that is measured; 1 for the newest
     mixed_precision: bool = True  # half precision where it is safe, on CUDA devices that have bfloat16
+
+
+class NoSuchDevice(ProtegeError):
+    """A device that this machine, or this build of torch, does not have."""
+
+
+def find_device(wanted: str) -> torch.device:
+    """The device called "cpu", "cuda" or "mps"; for "auto" the first of cuda, mps and cpu that is there."""
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if wanted == "auto":
+        return torch.device(next(name for name, found in there.items() if found))
+    if not there[wanted]:
+        known = ", ".join(name for name, found in there.items() if found)
+        raise NoSuchDevice(f"there is no device {wanted} here, only {known}; `protege doctor --full` tries them all")
+    return torch.device(wanted)
 
 
 class LearningFailed(ProtegeError):
@@ -342,7 +356,7 @@ class Rainbow:
         fused = self.device.type in ("cpu", "cuda")
         self.optimiser = torch.optim.Adam(network.parameters(), lr=0.0, eps=config.adam_epsilon, fused=fused)
         self.updates = 0
-        self.rate_scale = 1.0  # halved and doubled by hand
+        self.rate_scale = 1.0  # of the whole schedule, peak and floor alike
         self.budget: float | None = None  # share of it that is used up, where the learning rate falls with it
         self.skipped = 0  # updates that were not made, because a number in them was not finite
         self.skipped_in_a_row = 0
@@ -378,24 +392,6 @@ class Rainbow:
     def rate(self) -> float:
         """The learning rate of the next update."""
         return learning_rate_at(self.config, self.updates, self.budget) * self.rate_scale
-
-    def scale_rate(self, factor: float) -> float:
-        """Halve or double the whole schedule, peak and floor alike, within limits; returns the new peak."""
-        peak = self.config.learning_rate * self.rate_scale * factor
-        peak = min(FASTEST_RATE, max(SLOWEST_RATE, peak))
-        self.rate_scale = peak / self.config.learning_rate
-        return peak
-
-    def renew(self, part: nn.Module) -> None:
-        """Start a part of the network afresh: its weights by its own `reset_parameters`, the optimiser's memory of it.
-
-        To be called by the thread that updates. The target network keeps what it knows until its next copy.
-        """
-        part.reset_parameters()  # type: ignore[operator]
-        for parameter in part.parameters():
-            self.optimiser.state.pop(parameter, None)
-        self.acting = self.network.frozen()
-        self.averaged.load_state_dict(self.network.state_dict())
 
     # --- one update ---
 

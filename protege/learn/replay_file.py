@@ -64,17 +64,17 @@ def load(replay: Replay, path: Path) -> None:
     try:
         with path.open("rb") as file:
             if file.readline(len(FIRST_LINE)) != FIRST_LINE:
-                raise ReplayError(f"{path} is no replay that this version of Protege has saved")
+                raise ReplayError(f"{path} is no replay that this version of Protege has saved: delete it to go on")
             frames = _frames(file)
             header = json.loads(next(frames, b""))
             if header["packing"] != replay.packing.fingerprint():
-                raise ReplayError(f"{path} holds observations packed in another way: start with an empty replay")
+                raise ReplayError(f"{path} holds observations packed in another way: delete it to go on without it")
             replay.restore(header["state"], _blocks(frames, header["state"]["end"], replay.packing.columns))
     except FileNotFoundError as error:
         raise ReplayError(f"there is no replay {path}") from error
     except (OSError, zstandard.ZstdError, ValueError, LookupError, TypeError, struct.error) as error:
         replay.flush()
-        raise ReplayError(f"{path} is damaged or cut short ({error}): start with an empty replay") from error
+        raise ReplayError(f"{path} is damaged or cut short ({error}): delete it to go on without it") from error
 
 
 def _contents(replay: Replay) -> Iterator[bytes]:

@@ -422,7 +422,7 @@ def attention_report(found: Attention) -> list[ReportRow]:
 CHECKPOINT_KIND: Final = "tempest-rainbow"
 
 
-def load_pupil(path: Path, device: str = "cpu") -> lane_network.Pupil | RainbowPupil:
+def load_pupil(path: Path) -> lane_network.Pupil | RainbowPupil:
     """The player whose weights a checkpoint of either learner holds."""
     saved = checkpoints.load(path, task_version=TASK_VERSION)
     if saved.kind == lane_network.CHECKPOINT_KIND:
@@ -432,4 +432,4 @@ def load_pupil(path: Path, device: str = "cpu") -> lane_network.Pupil | RainbowP
         raise CheckpointMismatch(f"{path} is a checkpoint of {saved.kind}, expected {expected}")
     found = build_network(saved.state["shape"])
     checkpoints.restore_weights(found, saved, "network")
-    return RainbowPupil(found.to(device).frozen())
+    return RainbowPupil(found.frozen())

@@ -150,6 +150,7 @@ class ClientStatus:
     version: int  # 0 for a client that says nothing about itself
     seconds: float  # since it came
     frames: int  # packets so far
+    refused: int  # packets that could not be used
     frames_per_s: float
     latency_ms: float  # from its frame to our reply, lately
     activity: str
@@ -169,7 +170,7 @@ class _Client:
         self.suffix = b""  # of every reply
         self.since = self.heard = time.perf_counter()
         self.next_show = 0.0  # when its screen is to be renewed
-        self.frames = 0
+        self.frames = self.refused = 0
 
     def describe(self) -> str:
         called = f"client {self.place}" if self.place >= 0 else "a connection"
@@ -242,7 +243,7 @@ class Bridge:
         return [
             ClientStatus(
                 place, client.greeting.name, client.address, client.greeting.version, now - client.since, client.frames,
-                float(self._rates[place]), float(self._latency_ms[place]),
+                client.refused, float(self._rates[place]), float(self._latency_ms[place]),
                 activity(int(known["state"][place]), int(known["mode"][place])),
                 int(known["score"][place]), int(known["level"][place]),
             )
@@ -344,6 +345,7 @@ class Bridge:
     def _shrug(self, client: _Client, fault: str) -> None:
         """A frame that cannot be used, from a client that may go on."""
         self.tallies[fault] += 1
+        client.refused += 1
         self._cut(client.place)
         self._sent[client.place] = 0
         client.inbox.filled = 0

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protege.learn.replay import Actor
+from protege.switches import Report
 from protege.tempest import wire
 from protege.tempest.bridge import Agent, Bridge, BridgeConfig, step_back
 from protege.tempest.collect import Episode, learned_reward
@@ -71,6 +72,7 @@ class _Cabinets(Agent):
                 self.arrived.notify()
         over = steps.clients[steps.terminated | steps.truncated]
         self.life_frames[over], self.life_reward[over] = 0, 0.0
+        self.behaviour.owed[over] = 0  # nobody pays for a life that is over, or for whoever was here before
 
     def finish(self, game: Game) -> None:
         ending = "cut" if game.truncated else "over"
@@ -101,6 +103,7 @@ class CabinetPractice(RainbowPractice):
         tell: Callable[[str], None], ask_for_save: Callable[[], None], player: str = "",
     ):  # fmt: skip
         super().__init__(config, threads, replay_path)
+        self.switches.reports["clients"] = self._clients
         self.listening, self.tell, self.ask_for_save, self.player = listening, tell, ask_for_save, player
         self.cabinets = _Cabinets(self, listening.most_clients)
         self.bridge: Bridge | None = None
@@ -143,6 +146,20 @@ class CabinetPractice(RainbowPractice):
         refused = sum(self.bridge.tallies[fault] for fault in ("wrong length", *wire.FAULTS))
         slowest = max((client.latency_ms for client in clients), default=0.0)
         return super().figures() | {"clients": len(clients), "latency_ms": slowest, "refused": refused}
+
+    def _clients(self) -> Report:
+        assert self.bridge is not None, "started"
+        rows = [
+            [
+                f"{client.place}", client.name or "-", client.address, f"{client.seconds / 60:,.0f}",
+                f"{client.frames_per_s:,.0f}", f"{client.latency_ms:.1f}", f"{client.frames:,}", f"{client.refused:,}",
+                client.activity, f"{client.level}", f"{client.score:,}",
+            ]
+            for client in self.bridge.clients()
+        ]  # fmt: skip
+        columns = "client name address minutes frames/s ms frames refused now level score".split()
+        so_far = ", ".join(f"{what} {count:,}" for what, count in self.bridge.tallies.copy().items())
+        return Report(f"{len(rows)} clients; so far: {so_far or 'nobody came'}", columns, rows)
 
     def state(self) -> dict[str, Any]:
         return super().state() | {"games": None, "owed": None}

@@ -1,11 +1,14 @@
 """The settings of a training on Tempest, and presets for them."""
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
+
+import torch
+import tyro
 
 from protege import ProtegeError
 from protege.learn.pqn import PQNConfig
-from protege.learn.rainbow import RainbowConfig
+from protege.learn.rainbow import RainbowConfig, find_device
 from protege.learn.replay import ReplayConfig
 from protege.tempest.attention import AttentionConfig
 from protege.tempest.collect import StartConfig
@@ -24,6 +27,7 @@ class RainbowTraining:
     epsilon: float = 1.0  # share of random moves at first
     final_epsilon: float = 0.01  # and at last
     epsilon_frames: int = 500_000  # frames over which it falls
+    pulse_from: int = 0  # frame from which epsilon swings up to 25 % and back every 500,000 frames; 0 for never
     teacher: float = 0.5  # share of the teacher's moves at first
     final_teacher: float = 0.02  # and at last
     teacher_frames: int = 5_000_000  # frames over which it falls
@@ -34,15 +38,16 @@ class RainbowTraining:
     zap_penalty: float = -0.05  # reward for one that is not, with the frame after it
     warm_frames: int = 100_000  # frames of the teacher's alone, before anything else
     warm_updates: int = 1_000  # updates from these alone
-    save_replay: bool = False  # keep the memory with the checkpoints, so that a resumed run has it again
+    # keep the memory with the checkpoints, so that a resumed run has it again (rainbow)
+    save_replay: Annotated[bool, tyro.conf.arg(prefix_name=False)] = False
 
 
 @dataclass(frozen=True)
 class TempestConfig:
     """Settings of a training on the Tempest simulator."""
 
-    minutes: float = 10.0  # wall-clock budget, start-up and compilation included; 0 for none
-    frames: int = 0  # budget in frames instead of minutes; 0 for none
+    minutes: float = 10.0  # wall-clock budget of the whole run: start-up, compilation and earlier starts; 0 for none
+    frames: int = 0  # budget in frames instead of minutes, also of the whole run; 0 for none
     seed: int = 1  # of the games, the network and the exploration
     learner: Literal["pqn", "rainbow"] = "pqn"  # without a memory, the fastest on a simulator; or with one
     widths: tuple[int, ...] = (512, 256)  # sizes of the network's layers (pqn)
@@ -59,6 +64,7 @@ class TempestConfig:
     exam_seconds: float = 60.0  # least time between exams; a deterministic run measures every exam_every frames instead
     exam_every: int = 2_000_000  # frames between exams of a deterministic run
     autosave_seconds: float = 60.0  # time between checkpoints
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"  # where rainbow learns; auto: a GPU if there is one
     threads: int = 0  # threads that learn, beside one that plays and one that measures; 0 for one per core, at most 4
     deterministic: bool = False  # one thread, budget in frames: the same numbers every time, also across a resume
 
@@ -113,11 +119,13 @@ PRESETS: Final = {
         exam_games=200,
         exam_frames=100_000,
         exam_seconds=600.0,
-        # As it was published: schedules in real frames, the whole memory, and a superzapper that hardly opens.
+        # Schedules as they were published, in real frames; the whole memory, a superzapper that hardly opens, pulses.
+        # docs/learning.md lists where it still differs.
         rainbow=RainbowTraining(
             learner=RainbowConfig(),
             replay=ReplayConfig(),
             schedule_frames=0,
+            pulse_from=3_000_000,
             teacher_by="frames",
             zap_gate=0.01,
             warm_frames=0,
@@ -136,3 +144,14 @@ def check(config: TempestConfig) -> None:
             f"a rollout of {config.pqn.games} games x {config.pqn.horizon} frames is smaller than one minibatch of "
             f"{config.pqn.minibatch}: use more games or a smaller minibatch"
         )
+    device_of(config)
+
+
+def device_of(config: TempestConfig) -> torch.device:
+    """Where the learner works; raises if that cannot be."""
+    if config.learner == "pqn" or config.deterministic:
+        if config.device not in ("auto", "cpu"):
+            why = "a deterministic run" if config.deterministic else "learner pqn"
+            raise ProtegeError(f"{why} works on the CPU alone: leave out --device {config.device}")
+        return torch.device("cpu")
+    return find_device(config.device)

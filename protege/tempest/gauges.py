@@ -8,6 +8,7 @@ from typing import Final
 from protege.metrics import Metric
 from protege.tempest.collect import Episode
 
+_REWARD: Final = "reward of a life"  # the teacher's and random moves included: what the pupil is worth, exams say
 _COMMON: Final = (
     Metric("exam_score", "points", "mean score on held-out games, without exploration or teacher", "score", "higher"),
     Metric("exam_score_low", "points", "lower end of the score's 95 % interval", "score"),
@@ -23,9 +24,9 @@ _COMMON: Final = (
     Metric("exam_points_per_life", "points", "points for each life lost in the exam", "points per life", "higher"),
     Metric("exam_level", "level", "mean level reached in the exam", "level reached", "higher"),
     Metric("training_level", "level", "mean level at which training lives end", "level reached"),
-    Metric("reward_100k", "points", "reward of a life, over the last 100,000 frames", "pupil reward", "higher"),
-    Metric("reward_1m", "points", "reward of a life, over the last million frames", "pupil reward", "higher"),
-    Metric("reward_5m", "points", "reward of a life, over the last 5 million frames", "pupil reward", "higher"),
+    Metric("reward_100k", "points", "of a life, whoever chose its moves: last 100,000 frames", _REWARD, "higher"),
+    Metric("reward_1m", "points", "of a life, whoever chose its moves: last million frames", _REWARD, "higher"),
+    Metric("reward_5m", "points", "of a life, whoever chose its moves: last 5 million frames", _REWARD, "higher"),
     Metric("episode_length", "frames", "frames of a life, over the last 100,000 frames", "episode length", "higher"),
     Metric("agreement", "share", "frames in which pupil and teacher choose the same move", "agreement"),
     Metric("gradient_norm", "", "length of the gradient before it is limited", "gradient norm"),
@@ -37,6 +38,7 @@ _COMMON: Final = (
     Metric("top_level", "level", "highest level at which training games start", "exploration"),
     Metric("learning_rate", "", "step size of the optimiser", "learning rate"),
     Metric("progress", "share", "of the budget that is used up", "progress"),
+    Metric("cpu_minutes", "min", "processor time so far, of all threads and earlier starts", "processor time"),
     Metric("frames_per_s", "1/s", "frames played in all training games together", "speed", "higher"),
     Metric("updates_per_s", "1/s", "optimiser steps", "speed", "higher"),
     Metric("inference_ms", "ms", "CPU time to choose one move for all games", "inference", "lower"),

@@ -44,7 +44,7 @@ class Options:
     bonus: int = 2  # an extra life every so many ten thousand points, 0 = never, 7 at most
     difficulty: str = "medium"  # easy, medium or hard
     episode: str = "game"  # what an episode is: a "game" or a "life"; the next life goes on with the same game
-    reward: str = "shaped"  # "shaped" is what Protege's learners see, "score" the points gained
+    reward: str = "shaped"  # "shaped" for points and lane safety, scaled and clipped; "score" for the points gained
     max_frames: int | None = None  # a game is cut (truncated) after so many frames
     visible_only: bool = False  # hide the counters that a person at the machine cannot see: they read 0
     cabinet: sim.Cabinet = field(init=False)  # lives, bonus and difficulty as the simulator takes them

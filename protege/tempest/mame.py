@@ -13,7 +13,7 @@ from typing import Final
 from protege import ProtegeError
 from protege.files import short_path
 
-OLDEST_MAME: Final = 227  # of 0.227: the scripting interface was another one before
+OLDEST_MAME: Final = 251  # of 0.251: nothing older was ever tried
 ASK_TIMEOUT_S: Final = 10.0
 
 ROM_SET: Final = "tempest1"

@@ -26,6 +26,7 @@ from protege.tempest.recording import Moves, Replay
 from protege.tempest.teacher import ACTIONS, MEET, advise, quantised, spinner_to
 
 BATCH = 1024  # games evaluated side by side
+MOST_FRAMES = 200_000  # a game still running after so many is cut
 
 
 class Player(Protocol):
@@ -116,7 +117,7 @@ def checkpoint_of(name: str, runs: Path | None = None) -> Path | None:
 
 
 def play(
-    player: Player, rows: Rows, *, max_frames: int = 200_000, threads: int = 1, moves: Moves | None = None
+    player: Player, rows: Rows, *, max_frames: int = MOST_FRAMES, threads: int = 1, moves: Moves | None = None
 ) -> Rows:
     """Play every game to its end, or to `max_frames`; returns the games as they ended, in the same order.
 
@@ -151,7 +152,7 @@ def words(rows: Rows, address: int, count: int = 1) -> npt.NDArray[np.int64]:
 
 def measure(
     name: str, *, games: int, seed: int = 1, level: int = 1, cabinet: sim.Cabinet = sim.Cabinet(),
-    max_frames: int = 200_000, threads: int = 1, player: Player | None = None, moves: Moves | None = None,
+    max_frames: int = MOST_FRAMES, threads: int = 1, player: Player | None = None, moves: Moves | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """One row of results for one player: the games of a seed, with 95 % intervals; `moves` as in `play`."""
     if games < 1:
@@ -192,11 +193,13 @@ def measure(
 # --- filming -------------------------------------------------------------------------------------------------------
 
 
-def film(player: Player, row: Row) -> Iterator[Row]:
+def film(player: Player, row: Row, max_frames: int = MOST_FRAMES) -> Iterator[Row]:
     """A game tick by tick, also those between frames; each row is to be drawn before the next is asked for."""
     games = Games(row[None])
     live = games.rows[0]
     while not sim.is_over(live) and not (isinstance(player, Replay) and player.is_finished()):
+        if ram.get_word(live, ram.FRAMES) >= max_frames:
+            return
         fire, zap, spinner = to_commands(player.act(games.frames), 1)[0].tolist()
         sim.step_game(live, fire != 0, zap != 0, False, spinner)
         yield live
@@ -216,20 +219,22 @@ def record(
     seconds: float = 45.0,
     until_level: int = 0,
     size: int = 360,
+    runs: Path | None = None,
+    max_frames: int = MOST_FRAMES,
 ) -> dict[str, Any]:
     """Film the last `seconds` of a game (0: all of it) into a GIF, MP4 or WebM; of several games, the best.
 
     With `until_level`, the film ends when that level is done.
     """
     draw.check_recording_path(out)
-    player = find_player(name)
+    player = find_player(name, runs)
     rows = starts(best_of, seed=seed, level=level, domain=EVALUATION)
     chosen = 0
     if best_of > 1:
-        chosen = int(words(play(player, rows), ram.SCORE).argmax())
+        chosen = int(words(play(player, rows, max_frames=max_frames), ram.SCORE).argmax())
 
     def shown() -> Iterator[Row]:
-        for live in film(player, rows[chosen].copy()):
+        for live in film(player, rows[chosen].copy(), max_frames):
             if until_level and live[ram.P1_LEVEL] >= until_level:
                 return
             yield live
@@ -237,15 +242,21 @@ def record(
     ticks = sum(1 for _ in shown())
     first = 0 if seconds <= 0 else max(0, ticks - int(seconds * ram.TICKS_PER_SECOND))
     step = 2  # every second tick is smooth enough and halves the file
-    score, reached, pictures = 0, level, []
-    for tick, live in enumerate(shown()):
-        if tick >= first and (tick - first) % step == 0:
-            pictures.append(draw.render(live, size, size))
-        score, reached = int(ram.get_word(live, ram.SCORE)), int(live[ram.P1_LEVEL]) + 1
-    draw.write_recording(pictures, out, ram.TICKS_PER_SECOND / step)
+    score, reached, frames = 0, level, 0
+
+    def pictures() -> Iterator[npt.NDArray[np.uint8]]:
+        nonlocal score, reached, frames
+        for tick, live in enumerate(shown()):
+            score, frames = int(ram.get_word(live, ram.SCORE)), int(ram.get_word(live, ram.FRAMES))
+            reached = int(live[ram.P1_LEVEL]) + 1
+            if tick >= first and (tick - first) % step == 0:
+                yield draw.render(live, size, size)
+
+    draw.write_recording(pictures(), out, ram.TICKS_PER_SECOND / step)
     return {
         "player": name, "seed": seed, "game": chosen, "score": score, "level": reached,
-        "ticks": ticks, "first_tick": first, "file": str(out), "bytes": out.stat().st_size,
+        "ticks": ticks, "first_tick": first, "truncated": frames >= max_frames,
+        "file": str(out), "bytes": out.stat().st_size,
     }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from protege import checkpoints
 from protege.learn.pqn import PQN, Rollout
 from protege.switches import Scheduled, Switches
 from protege.tempest.collect import Episode, TrainingGames, joint_actions, random_moves
-from protege.tempest.config import TempestConfig
+from protege.tempest.config import TempestConfig, device_of
 from protege.tempest.env import Frames
 from protege.tempest.network import CHECKPOINT_KIND, FEATURES, Pupil, ValueNetwork, see
 
@@ -54,6 +54,7 @@ class Practice(Protocol):
 
     frames: int  # learned from so far
     switches: Switches  # what a person has changed
+    device: torch.device  # where it learns
     learning_s: float  # processor time spent on learning
 
     @property
@@ -107,8 +108,11 @@ class Practice(Protocol):
     def restore(self, saved: checkpoints.Checkpoint, state: Mapping[str, Any]) -> list[str]:
         """Go on from a checkpoint; returns what a person should know about it."""
 
-    def save_memory(self, wait: bool) -> None:
-        """Keep what is too large for every checkpoint, if it is wanted; in the background unless told to wait."""
+    def save_memory(self, wait: bool) -> str:
+        """Keep what is too large for every checkpoint, if it is wanted; in the background unless told to wait.
+
+        Returns what has gone wrong since the last call, empty if nothing has.
+        """
 
     def close(self) -> None:
         """The training is over."""
@@ -130,7 +134,7 @@ class FastPractice:
 
     def __init__(self, config: TempestConfig, threads: int):
         c = self.config = config
-        self.threads = threads
+        self.threads, self.device = threads, device_of(config)
         self.switches = Switches(c.pqn.learning_rate)
         self.frames = 0
         self.learning_s = self.acting_s = self.rate = 0.0
@@ -254,8 +258,8 @@ class FastPractice:
         self.distillation = state["distillation"]
         return []
 
-    def save_memory(self, wait: bool) -> None:
-        pass
+    def save_memory(self, wait: bool) -> str:
+        return ""
 
     def close(self) -> None:
         pass

@@ -20,7 +20,7 @@ from torch import Tensor
 from protege import checkpoints
 from protege.learn import replay_file
 from protege.learn.rainbow import QNetwork, Rainbow, beta_at, cloning_at, linear
-from protege.learn.replay import Actor, Replay
+from protege.learn.replay import Actor, Replay, ReplayError
 from protege.switches import Report, Scheduled, Switches
 from protege.tempest import ram
 from protege.tempest.attention import (
@@ -32,7 +32,7 @@ from protege.tempest.attention import (
     shape_of,
 )
 from protege.tempest.collect import TrainingGames, joint_actions, random_moves
-from protege.tempest.config import RainbowTraining, TempestConfig
+from protege.tempest.config import RainbowTraining, TempestConfig, device_of
 from protege.tempest.env import Frames
 from protege.tempest.observe import VALUES
 from protege.tempest.packing import PACKING
@@ -42,6 +42,7 @@ from protege.tempest.teacher import SPINNER_LEVELS
 WARMING_ROUND: Final = 4  # updates between two looks at everything else while the memory holds teacher's frames alone
 STATE_SCALE: Final = 36  # of the first of the 195 values, the machine's state
 REPORT_FRAMES: Final = 256  # looked at for an attention report
+SAVING_PAUSE: Final = 10.0  # times as long as the memory's last save took, it is not saved again
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -106,7 +107,7 @@ class RainbowPractice:
         }
         if c.network.attention:
             reports["attention"] = self._attention
-        self.switches = Switches(c.learner.learning_rate, reports)
+        self.switches = Switches(c.learner.learning_rate, reports, pulse_from=c.pulse_from or None)
         self.frames = 0
         self.position = 0  # frames as the schedules count them
         self.trailing = 1.0  # what the pupil lacks of the teacher's score, as a share
@@ -114,13 +115,17 @@ class RainbowPractice:
         torch.manual_seed(config.seed)
         network = replace(c.network, visible_only=c.network.visible_only or config.visible_only)
         self.described = shape_of(network, c.learner)
-        self.learner = Rainbow(build_network(self.described), c.learner, factors=FACTORS, threads=threads)
+        self.device = device_of(config)
+        fresh = build_network(self.described).to(self.device)
+        self.learner = Rainbow(fresh, c.learner, factors=FACTORS, threads=threads)
         self.replay = Replay(PACKING, c.replay)
         self.drawing = np.random.default_rng([config.seed, 2])
         self.games = TrainingGames(c.games, config.starts, seed=config.seed, shaping=config.shaping)
         self.behaviour = Behaviour(c, c.games, self.games.random)
         self.after: dict[str, Any] | None = None
-        self.saving: threading.Thread | None = None
+        self.saving: threading.Thread | None = None  # the memory, in the background
+        self.next_saving = 0.0  # by the clock, unless somebody waits for it
+        self.unsaved = ""  # why the memory could not be saved, until somebody is told
         self.credit = 0.0  # part of an update that frames so far allow
 
     @property
@@ -184,6 +189,7 @@ class RainbowPractice:
             simulating += time.thread_time() - then
             content.reward[t] = games.rewards() + due
             content.terminated[t] = frames.terminated
+            self.behaviour.owed[frames.terminated | frames.over] = 0  # nobody pays for a life that is over
             games.replace_lost()
         acting = time.thread_time() - began - simulating
         frames_played = self.own.piece * self.own.games
@@ -270,6 +276,7 @@ class RainbowPractice:
             "trailing": self.trailing,
             "credit": self.credit,
             "owed": self.behaviour.owed.copy(),
+            "memory": self.replay.state()["end"],
             "top_level": self.games.top_level,
             "learner": self.learner.state(),
             "drawing": self.drawing.bit_generator.state,
@@ -284,13 +291,16 @@ class RainbowPractice:
         self._restore_games(state)
         if not self.replay_path.is_file():
             least = f"{self.own.learner.minimum_fill:,}"
-            return [
-                f"the memory was not saved: updates go on when it holds {least} steps again (--rainbow.save-replay)"
-            ]
+            return [f"the memory was not saved: updates go on when it holds {least} steps again (--save-replay)"]
         replay_file.load(self.replay, self.replay_path)
-        if not self.config.deterministic:
-            self.replay.abandon()  # games may have gone on after the memory was saved
-        return [f"memory restored: {len(self.replay):,} steps"]
+        end = self.replay.state()["end"]
+        apart = abs(end - state.get("memory", end))
+        if apart or not self.config.deterministic:
+            self.replay.abandon()  # these games did not go on as those in the memory did
+        notes = [f"memory restored: {len(self.replay):,} steps"]
+        if apart and self.config.deterministic:
+            notes.append(f"it was saved {apart:,} steps from the checkpoint: the run does not go on bit for bit")
+        return notes
 
     def _restore_games(self, state: Mapping[str, Any]) -> None:
         self.games.top_level = state["top_level"]
@@ -300,16 +310,27 @@ class RainbowPractice:
             self.games.restore(state["games"])
             self.behaviour.owed[:] = state["owed"]
 
-    def save_memory(self, wait: bool) -> None:
-        if not self.own.save_replay or (self.saving is not None and self.saving.is_alive()):
-            return
-        self.saving = threading.Thread(target=self._save, name="replay", daemon=True)
-        self.saving.start()
+    def save_memory(self, wait: bool) -> str:
+        if not self.own.save_replay:
+            return ""
         if wait:
-            self.saving.join()
+            if self.saving is not None:
+                self.saving.join()
+            self._save()
+        elif (self.saving is None or not self.saving.is_alive()) and time.monotonic() >= self.next_saving:
+            self.saving = threading.Thread(target=self._save, name="replay", daemon=True)
+            self.saving.start()
+        told, self.unsaved = self.unsaved, ""
+        return told
 
     def _save(self) -> None:
-        replay_file.save(self.replay, self.replay_path)
+        began = time.monotonic()
+        try:
+            replay_file.save(self.replay, self.replay_path)
+        except ReplayError as problem:
+            self.unsaved = f"the memory was not saved: {problem}"
+        now = time.monotonic()
+        self.next_saving = now + SAVING_PAUSE * (now - began)
 
     def close(self) -> None:
         if self.saving is not None:

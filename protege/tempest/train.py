@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
@@ -38,6 +39,7 @@ from protege.training import LOG_SECONDS, Loop, Observer, interrupts
 SEED_OF_EXAMS: Final = 2_000_000  # so that exams and what people evaluate with are different games
 MEMORY_OF_LIBRARIES: Final = 500e6  # bytes that Python, torch and compiled code take
 MOST_FOR_LAST_EXAM: Final = 0.05  # share of the budget kept back for the exam at the end
+MOST_TO_FILL: Final = 100  # pieces played for an estimate until there is enough to learn from
 EXAM_PAUSE: Final = 3.0  # times as long as an exam took, nothing is measured after it: strong pupils play long games
 
 
@@ -171,7 +173,7 @@ class _Loop(Loop):
             return
         figures |= self.practice.figures()
         figures |= self.windows.figures() | self.accounts.figures(self.step, self.practice.updates)
-        figures["progress"] = min(1.0, self.done())
+        figures |= {"progress": min(1.0, self.done()), "cpu_minutes": self.cpu_s() / 60}
         self.run.log(self.step, **figures)
         self.observer.progressed(self.step, self.done(), figures)
 
@@ -211,7 +213,7 @@ class _Loop(Loop):
         self.next_save_s = self.elapsed_s() + self.config.autosave_seconds
         state = {
             "frames": self.step,
-            "elapsed_s": self.elapsed_s(),
+            **self.clocks(),
             "best": self.best,
             "next_exam_frame": self.next_exam_step,
             "windows": self.windows.state(),
@@ -219,8 +221,10 @@ class _Loop(Loop):
             "practice": self.practice.state(),
         }
         self._save_to(self.run.last, self.practice.tensors(), state)
-        self.practice.save_memory(wait=last or self.config.deterministic)
         self.run.event("autosave", f"frame {self.step:,}")
+        if problem := self.practice.save_memory(wait=last or self.config.deterministic):
+            self.run.event("not saved", problem)
+            self.observer.noted(problem)
 
     def _save_to(self, path: Path, tensors: dict[str, torch.Tensor], state: dict[str, Any]) -> None:
         kind, about = self.practice.kind, self.practice.shape() | state
@@ -236,15 +240,22 @@ class _Loop(Loop):
         for line in self.practice.restore(saved, state["practice"]):
             self.observer.noted(line)
         self.switches.restore(state["switches"])
-        self.earlier_s, self.best = state["elapsed_s"], state["best"]
+        self.restore_clocks(state)
+        self.best = state["best"]
         self.next_exam_step = state["next_exam_frame"]
         self.windows.restore(state["windows"])
         self.run.rewind(self.step)
+        c = self.config
+        falls_with_budget = c.learner == "pqn" or c.rainbow.schedule_frames > 0
+        minutes = 0.0 if c.deterministic else c.minutes
+        self.note_budget(minutes, c.frames, state.get("done", 0.0) if falls_with_budget else 0.0)
         return True
 
     def _report(self, resumed: bool) -> dict[str, str]:
         c = self.config
-        learning = "one learns" if self.threads == 1 else f"{self.threads} learn"
+        on_cpu = self.practice.device.type == "cpu"
+        device = "CPU" if on_cpu else f"{self.practice.device.type.upper()} learns and chooses moves; CPU"
+        learning = "one learns" if self.threads == 1 or not on_cpu else f"{self.threads} learn"
         threads = "all in one thread" if c.deterministic else f"one thread plays, {learning}, one measures"
         budget = [f"{c.minutes:g} minutes"] * bool(c.minutes and not c.deterministic)
         budget += [f"{c.frames:,} frames"] * bool(c.frames)
@@ -253,7 +264,7 @@ class _Loop(Loop):
             "run": f"{self.run.path}, " + (f"resumed at frame {self.step:,}" if resumed else "fresh"),
             "game": f"Tempest simulator, task version {TASK_VERSION}, seed {c.seed}",
             **self.practice.describe(),
-            "device": f"CPU, {os.cpu_count()} cores; {threads}",
+            "device": f"{device}, {os.cpu_count()} cores; {threads}",
             "budget": " or ".join(budget) or "none: stop it with Ctrl-C",
             "teacher": f"{self.teacher:,.0f} points on the {c.exam_games} exam games",
         } | ({"switched": f"{switched}, as before"} if switched else {})
@@ -267,13 +278,17 @@ def practice_of(config: TempestConfig, threads: int, replay: Path) -> Practice:
 
 
 def estimate(config: TempestConfig) -> dict[str, str]:
-    """What a training would need, from a few real pieces of play."""
+    """What a training would need, from a few real pieces of play and the updates that they allow."""
     check(config)
     torch.set_num_threads(1)
     with TemporaryDirectory() as folder:
-        practice = practice_of(config, 1, Path(folder) / "replay")
+        practice = practice_of(_underway(config), 1, Path(folder) / "replay")
         practice.start()
         content = practice.empty()
+        for _ in range(MOST_TO_FILL):
+            practice.learn(practice.play(content), 0.0)
+            if practice.updates:
+                break
         playing, learning = [], []
         for _ in range(4):
             began = time.perf_counter()
@@ -282,7 +297,8 @@ def estimate(config: TempestConfig) -> dict[str, str]:
             practice.learn(piece, 0.0)
             playing.append(then - began)
             learning.append(time.perf_counter() - then)
-        a_piece = min(playing) + min(learning) if config.deterministic else max(min(playing), min(learning))
+        play, learn = min(playing), sum(learning) / len(learning)  # not every piece allows as many updates
+        a_piece = play + learn if config.deterministic else max(play, learn)
         rate = piece.frames / a_piece
         file = Path(folder) / "checkpoint"
         checkpoints.save(file, practice.tensors(), practice.state(), kind=practice.kind, task_version=TASK_VERSION)
@@ -298,6 +314,16 @@ def estimate(config: TempestConfig) -> dict[str, str]:
         "time": f"{seconds / 60:,.1f} minutes" if math.isfinite(seconds) else "until it is stopped",
         "frames": f"{rate:,.0f} a second" + (f", {rate * seconds / 1e6:,.1f} million" if logged else ""),
     }
+
+
+def _underway(config: TempestConfig) -> TempestConfig:
+    """Settings with which the first pieces of play are like those of most of a training."""
+    c = config.rainbow
+    learner = replace(c.learner, minimum_fill=c.learner.batch)
+    rainbow = replace(
+        c, learner=learner, warm_frames=0, warm_updates=0, epsilon=c.final_epsilon, teacher=c.final_teacher
+    )
+    return replace(config, rainbow=rainbow)
 
 
 class _Exam(threading.Thread):

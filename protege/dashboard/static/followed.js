@@ -54,9 +54,8 @@ export class FollowedRun {
 
   /** Whether a person has switched this control to something else than the settings say. */
   isChanged(name) {
-    const { on, value = null } = this.switches[name] ?? {};
-    if (on === undefined) return value !== null;
-    return name === "learning" ? !on : on;
+    const { on, value = null, scheduled = name === "learning" } = this.switches[name] ?? {};
+    return on === undefined ? value !== null : on !== scheduled;
   }
 
   /** Whether what this control rules differs from its schedule, by whatever switch. */
