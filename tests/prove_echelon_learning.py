@@ -15,7 +15,7 @@ from protege.echelon.collect import maker_of, maps_of
 from protege.echelon.config import find_stage
 from protege.echelon.exams import examine
 from protege.echelon.match import Match, Setting, checkpoint_of, find_player, measure, play
-from protege.echelon.mechs import BLUE, MISSILE
+from protege.echelon.mechs import BLUE, MISSILE, TICK_S, WEAPONS
 from protege.echelon.pupil import load_pupil
 from protege.echelon.recording import Recording
 from protege.evaluate import EVALUATION, seed_of
@@ -76,7 +76,10 @@ def stage_proof(tmp_path: Path, name: str) -> list[dict[str, Any]]:
             found["wins_with_indirect_missile_kills"] = indirect_share(path)
         if name == "O7":
             unseen = examine(load_pupil(path), stage, stage.exam[0], matches=100, seed=SEED, threads=2)
-            found["unseen"], found["gap"] = unseen["success"], found["sampled_success"] - unseen["success"]
+            found |= {
+                key.replace("success", "unseen"): unseen[key] for key in ("success", "success_low", "success_high")
+            }
+            found["gap"] = found["sampled_success"] - unseen["success"]
         runs.append(found)
     row = {
         "command": f"protege train echelon --stages {name} --minutes {minutes:g} {' '.join(flags)}".strip()
@@ -92,6 +95,20 @@ def stage_proof(tmp_path: Path, name: str) -> list[dict[str, Any]]:
     return runs
 
 
+def indirect_kills(events: Any) -> Any:
+    """Which events are kills by a missile that was launched at the victim because somebody else had painted it."""
+    flight = round(WEAPONS[MISSILE].reach / WEAPONS[MISSILE].speed / TICK_S)  # ticks, at most
+    launches = events[(events["kind"] == MISSILE_LAUNCH) & (events["amount"] > 0)]
+
+    def launched(kill: Any) -> bool:
+        since = kill["tick"] - launches["tick"]
+        same = (launches["who"] == kill["who"]) & (launches["whom"] == kill["whom"])
+        return bool((same & (since >= 0) & (since <= flight)).any())
+
+    killed = (events["kind"] == KILL) & (events["weapon"] == MISSILE)
+    return np.array([bool(of_missile) and launched(event) for of_missile, event in zip(killed, events)], np.bool_)
+
+
 def indirect_share(path: Path) -> float:
     """Of wins on the walled field, the share with a kill by missile, launched at what somebody else had painted."""
     stage, wins = find_stage("O4"), []
@@ -101,9 +118,7 @@ def indirect_share(path: Path) -> float:
         if recording.header["result"]["winner"] == BLUE:
             events = recording.everything()[0]["events"]
             blue = np.array([mech["team"] for mech in recording.header["mechs"]])[events["who"]] == BLUE
-            killed = blue & (events["kind"] == KILL) & (events["weapon"] == MISSILE)
-            by_paint = blue & (events["kind"] == MISSILE_LAUNCH) & (events["amount"] > 0)
-            wins.append(bool(killed.any() and by_paint.any()))
+            wins.append(bool((blue & indirect_kills(events)).any()))
 
     matches = [Match(seed_of(EVALUATION, SEED, index)) for index in range(100)]
     setting = Setting(stage.roster, (stage.size, stage.size), stage.length, maps=maker_of(maps_of(stage, 1)))

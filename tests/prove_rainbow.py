@@ -94,7 +94,7 @@ def test_rainbow_ablations(tmp_path, pair):
             )
             for name, flags in ABLATIONS[pair].items()
         }  # fmt: skip
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"what": name, "flags": " ".join(ABLATIONS[pair][name]), **spent.result()}
         | measured(name, name.replace(" ", "-"), tmp_path, 200)
         for name, spent in trained.items()

@@ -9,7 +9,7 @@ import torch
 from protege.echelon import features as at
 from protege.echelon.battle import BY_TIME
 from protege.echelon.collect import Crew, Practice, maker_of, maps_of
-from protege.echelon.config import SELF, BadTraining, EchelonConfig, Stage, check, find_stage, stages_of
+from protege.echelon.config import PRESETS, SELF, BadTraining, EchelonConfig, Stage, check, find_stage, stages_of
 from protege.echelon.grounds import OpenField, OverAndOver
 from protege.echelon.match import Idle
 from protege.echelon.mechs import BLUE, NOBODY, RED
@@ -268,6 +268,9 @@ def test_stages_on_few_maps_train_and_are_examined_on_the_same(network):
     ("change", "message"),
     [
         ({"deterministic": True}, "budget in agent-steps"),
+        ({"deterministic": True, "agent_steps": 1, "device": "cuda"}, "leave out --device cuda"),
+        ({"minutes": 0.0}, "--imitation falls .* add --minutes 60 or --agent-steps"),
+        ({"minutes": 0.0, "imitation": 0.0, "stages": ("O1", "O2")}, "--stages end by shares of a budget"),
         ({"horizon": 10}, "multiple of 4"),
         ({"ppo": PPOConfig(discount=0.9)}, "discount alike"),
         ({"ppo": PPOConfig(prediction=0.1)}, "go together"),
@@ -279,6 +282,12 @@ def test_stages_on_few_maps_train_and_are_examined_on_the_same(network):
 def test_settings_that_do_not_go_together_are_refused(change, message):
     with pytest.raises(BadTraining, match=message):
         check(replace(TINY, **change))
+
+
+@pytest.mark.parametrize("config", PRESETS.values(), ids=PRESETS)
+def test_every_preset_has_a_budget_that_its_schedules_go_by(config):
+    check(config)
+    assert config.minutes > 0 or config.agent_steps > 0
 
 
 def test_opponents_may_be_chosen_for_all_stages():

@@ -17,7 +17,7 @@ from protege.echelon.network import NetworkConfig
 from protege.echelon.pupil import Pupil, load_network, load_pupil
 from protege.echelon.train import estimate, train
 from protege.learn.ppo import PPOConfig
-from protege.learn.rainbow import LearningFailed
+from protege.learn.rainbow import LearningFailed, NoSuchDevice
 from protege.runs import open_run
 from protege.training import Observer
 from tests.test_train import assert_same
@@ -55,6 +55,16 @@ class Notes(Observer):
 
     def noted(self, text):
         self.notes.append(text)
+
+    def switched(self, switches):
+        self.offered = set(switches)
+
+
+@pytest.fixture
+def brief(monkeypatch):
+    """Settings of a training with battles as long as its rollouts."""
+    monkeypatch.setitem(STAGES, "brief", Stage("1v1", 40, 8, (("medium", 1.0),)))
+    return replace(TINY, stages=("brief",))
 
 
 def test_a_training_ends_when_an_exam_is_good_enough(tmp_path, monkeypatch):
@@ -109,11 +119,56 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path):
     assert_same(load(whole.last), load(run.last))
 
 
+# Twice as many places as before; as many, but the pupil leads both sides in half of them.
+@pytest.mark.parametrize("more", [(), ("self",)])
+def test_a_run_may_go_on_with_other_battles_and_opponents(tmp_path, brief, more):
+    train(replace(brief, agent_steps=1, agents=16), Notes(), name="r", folder=tmp_path)
+    notes = Notes()
+    other = replace(brief, agents=24 if more else 32, opponents=("easy=0.5", "hard=0.5", *more))
+    run = train(other, notes, name="r", resume=True, folder=tmp_path)
+    assert "other settings than before: battles begin anew" in notes.notes
+    assert run.status() == "finished"
+    for crew in load(run.last).state["crews"]:
+        assert set(crew["names"]) == {"easy", "hard"}, "who was met before is met no more"
+
+
+def test_the_teacher_switch_knows_shares_of_the_weight_at_the_start(tmp_path, brief, monkeypatch):
+    monkeypatch.setattr("protege.training.LOG_SECONDS", 0.0)
+    notes = Notes()
+    config = replace(brief, imitation=3.0, imitation_share=1e9)  # as good as constant
+    train(config, notes, name="advised", folder=tmp_path, prepare=lambda run: run.send("teacher", step=-1))
+    assert [figures["imitation"] for figures in notes.figures][:2] == pytest.approx([3.0, 0.95 * 3.0])
+    assert "teacher 95 %, fixed" in notes.notes and {"teacher", "teacher_off", "teacher_only"} <= notes.offered
+
+
+def test_without_an_advisor_there_is_no_teacher_to_switch(tmp_path, brief):
+    notes = Notes()
+    config = replace(brief, imitation=0.0)
+    train(config, notes, name="alone", folder=tmp_path, prepare=lambda run: run.send("teacher_only"))
+    assert "teacher_only means nothing to this learner" in notes.notes
+    assert "learning_rate" in notes.offered and "teacher" not in notes.offered
+
+
 def test_threads_change_nothing(tmp_path):
     one, two = (
         train(replace(TINY, threads=threads), Notes(), name=f"{threads}", folder=tmp_path) for threads in (1, 2)
     )
     assert_same(load(one.last), load(two.last))
+
+
+def test_updates_may_be_made_elsewhere_and_change_nothing_else(tmp_path, brief, monkeypatch):
+    here = train(brief, Notes(), name="here", folder=tmp_path)
+    # "cpu:0" is not "cpu": the weights go to and fro as they would with a GPU.
+    monkeypatch.setattr("protege.echelon.train.find_device", lambda wanted: torch.device("cpu:0"))
+    there = train(brief, Notes(), name="there", folder=tmp_path)
+    assert_same(load(here.last), load(there.last))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_a_device_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(NoSuchDevice, match="no device cuda here, only cpu"):
+        train(replace(TINY, deterministic=False, device="cuda"), Notes(), name="r", folder=tmp_path)
+    assert not list(tmp_path.iterdir()), "before anything is made"
 
 
 def test_stages_follow_each_other_when_their_share_is_used_up(tmp_path, monkeypatch):
@@ -199,7 +254,7 @@ def test_the_command_trains_resumes_and_says_how_to_go_on(tmp_path, capsys):
     words = ["train", "echelon", "--preset", "smoke", "--runs", str(tmp_path), "--run", "r", "--no-dashboard"]
     words += ["--agents", "8", "--horizon", "16", "--exam-matches", "2", "--json"]
     assert cli.main([*words, "--agent-steps", "200", "--deterministic"]) == 0
-    assert "protege eval echelon --blue r --red expert" in capsys.readouterr().out
+    assert f"protege eval echelon --blue r --runs {tmp_path} --red expert" in " ".join(capsys.readouterr().out.split())
     assert cli.main([*words[:2], *words[4:], "--resume", "--agent-steps", "400"]) == 0
     with open_run("r", tmp_path) as run:
         assert [start.kind for start in run.info().starts] == ["fresh", "resumed"]

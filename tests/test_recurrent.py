@@ -66,6 +66,19 @@ def test_it_compiles_as_one_graph():
     assert torch.allclose(compiled(inputs, state, NEVER)[0], core(inputs, state, NEVER)[0])
 
 
+def test_with_16_bits_around_it_the_core_walks_in_full_precision():
+    core, inputs, state = core_and_inputs()
+    inputs.requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16):
+        out, last = core(inputs, state, NEVER)
+    assert out.dtype == last.dtype == torch.float32
+    whole, _ = core(inputs, state, NEVER)
+    for found in (out, whole):
+        found.sum().backward()
+    assert torch.allclose(out, whole, atol=0.02), "what comes in is rounded"
+    assert inputs.grad is not None and inputs.grad.isfinite().all()
+
+
 # --- scale -----------------------------------------------------------------------------------------------------------
 
 
@@ -78,6 +91,16 @@ def test_scaling_within_the_layer_is_scaling_before_it():
     scaled[:, :2] = (samples[:, :2] - samples[:, :2].mean(0)) / samples[:, :2].std(0, correction=0)
     assert torch.allclose(scale.read(samples, layer), layer(scaled), atol=1e-5)
     assert scaled[:, :2].mean(0).abs().max() < 1e-5 and torch.allclose(scaled[:, :2].std(0), torch.ones(2), atol=0.01)
+
+
+def test_a_large_mean_is_not_lost_to_16_bits():
+    torch.manual_seed(1)
+    scale, layer = InputScale(torch.tensor([True])), nn.Linear(1, 4)
+    samples = 1000.0 + torch.randn(500, 1)  # 16 bits know no number between 1000 and 1004
+    scale.note(samples)
+    with torch.autocast("cpu", torch.bfloat16):
+        narrow = scale.read(samples, layer)
+    assert torch.allclose(narrow, scale.read(samples, layer), atol=1e-3)
 
 
 def test_statistics_of_pieces_are_those_of_the_whole():

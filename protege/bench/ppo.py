@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 STEPS: Final = 512
 CHUNK: Final = 16
 TOGETHER: Final = 3200  # steps that are judged in one call, at most: more do not fit into a processor's cache
-OTHERS: Final = 16  # environments of the other library
+OTHERS: Final = 64  # environments of the other library, one mech each
+HORIZON: Final = 64  # decisions of each between its updates, as many as ours
+BATCHES: Final = 8  # its updates in an epoch, as many as ours
 
 
 def ppo(seconds: float) -> Figures:
@@ -29,7 +31,10 @@ def ppo(seconds: float) -> Figures:
 
     `chunked_vs_stepwise` compares the time of a forward and backward pass over 512 steps of 10 mechs, in one thread, by
     chunks of 16 with stored states and by one call for each step. `train_agent_steps_per_s` counts decisions of living,
-    learning mechs of a whole 10v10 training, everything included, and `time_` figures tell where its wall clock went.
+    learning mechs of a whole 10v10 training from its first rollout to its last: battles against scripted players,
+    updates, logging and saving; exams, which have a thread of their own, and an advisor are left out. `time_` figures
+    tell where its wall clock went. `sb3_recurrent_ratio` compares whole rounds of rollout and updates on a task for one
+    agent, with equal widths, horizons, epochs and updates in an epoch: 640 mechs of ours, 64 environments of theirs.
     """
     import torch
 
@@ -279,8 +284,11 @@ def _other_library() -> None:
     seconds, width = float(sys.argv[1]), int(sys.argv[2])
     torch.set_num_threads(2)
     task = side_by_side([made(number) for number in range(OTHERS)])
-    sizes = {"lstm_hidden_size": width, "net_arch": [width]}
-    model = recurrent("MlpLstmPolicy", task, n_steps=64, batch_size=256, n_epochs=2, policy_kwargs=sizes)
+    sizes, rollout = {"lstm_hidden_size": width, "net_arch": [width]}, OTHERS * HORIZON
+    model = recurrent(
+        "MlpLstmPolicy", task, n_steps=HORIZON, batch_size=rollout // BATCHES, n_epochs=2, policy_kwargs=sizes
+    )
     began = time.perf_counter()
-    model.learn(10**9, callback=lambda *_: time.perf_counter() - began < seconds)
+    while time.perf_counter() - began < seconds:
+        model.learn(rollout, reset_num_timesteps=False)  # one rollout, and the updates from it
     print(json.dumps(model.num_timesteps / (time.perf_counter() - began)))

@@ -7,6 +7,7 @@ from protege import ProtegeError
 from protege.echelon.network import NetworkConfig
 from protege.echelon.rewards import RewardConfig
 from protege.learn.ppo import PPOConfig
+from protege.learn.rainbow import find_device
 from protege.metrics import near
 
 SELF: Final = "self"  # the opponent that is the pupil itself, learning too
@@ -84,6 +85,7 @@ class EchelonConfig:
     exam_every: int = 1_000_000  # agent-steps between exams of a deterministic run
     autosave_seconds: float = 120.0  # time between checkpoints
     threads: int = 0  # threads that play and learn; 0 for one per core, at most 2
+    device: Literal["cpu", "cuda"] = "cpu"  # where updates are made; battles and what mechs choose stay on the CPU
     deterministic: bool = False  # exams between updates, budget in agent-steps: the same numbers every time
 
 
@@ -98,8 +100,8 @@ PRESETS: Final = {
         ppo=PPOConfig(learning_rate=1e-3, final_learning_rate=5e-5, entropy=0.01, final_entropy=0.002),
     ),
     "full": EchelonConfig(
-        minutes=0.0, stages=("duel", "pair", "pack", "squad"), exam_matches=200, exam_seconds=900.0,
-        autosave_seconds=300.0,
+        minutes=0.0, agent_steps=1_000_000_000, stages=("duel", "pair", "pack", "squad"), exam_matches=200,
+        exam_seconds=900.0, autosave_seconds=300.0,
     ),
 }  # fmt: skip
 
@@ -159,6 +161,14 @@ def check(config: EchelonConfig) -> None:
     if config.deterministic and not config.agent_steps:
         raise BadTraining(
             "a deterministic run needs a budget in agent-steps, because clocks differ: add --agent-steps 5000000"
+        )
+    if config.deterministic and config.device != "cpu":
+        raise BadTraining(f"a deterministic run learns on the CPU: leave out --device {config.device}")
+    find_device(config.device)
+    if not config.minutes and not config.agent_steps and (config.imitation > 0 or len(config.stages) > 1):
+        raise BadTraining(
+            "--imitation falls and --stages end by shares of a budget, so they need one: "
+            "add --minutes 60 or --agent-steps 50000000"
         )
     if config.horizon % config.chunk:
         raise BadTraining(f"a horizon is cut into whole chunks; {config.horizon} is no multiple of {config.chunk}")

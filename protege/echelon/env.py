@@ -180,7 +180,7 @@ class Arena:
         self._open(which)
 
     def potential(self) -> npt.NDArray[np.float32]:
-        """(battles, mechs): what the rewards to come will take off, from those who are alive, for being where they are."""
+        """(battles, mechs): what those who are alive were paid for being where they are, and will lose again."""
         kept: npt.NDArray[np.float32] = (self._books["potential"] * self.weights["own_share"]).astype(np.float32)
         return kept
 

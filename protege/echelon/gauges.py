@@ -61,6 +61,7 @@ METRICS: Final = (
     Metric("learning_rate", "", "step size of the policy's optimiser", "learning rate"),
     Metric("stage", "", "number of the stage that is practised, from 0", "stage"),
     Metric("progress", "share", "of the budget that is used up", "progress"),
+    Metric("cpu_minutes", "min", "processor time so far, of all threads and earlier starts", "processor time"),
     Metric("agent_steps_per_s", "1/s", "decisions of living, learning mechs", "speed", "higher"),
     Metric("updates_per_s", "1/s", "optimiser steps", "speed", "higher"),
     Metric("time_playing", "share", "of the wall clock: battles and choosing actions", "time"),

@@ -281,11 +281,15 @@ def _result(battles: Battles, b: int) -> Result:
 
 
 def fight(
-    blue: str, red: str, out: Path, *, seed: int = 1, setting: Setting = Setting(), threads: int = 1
-) -> dict[str, Any]:
-    """One battle on the first evaluation map of a seed, recorded into a file; how it ended, as one flat row."""
+    blue: str, red: str, out: Path, *, seed: int = 1, setting: Setting = Setting(), threads: int = 1,
+    runs: Path | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """One battle on the first evaluation map of a seed, recorded into a file; how it ended, as one flat row.
+
+    Runs of that name are looked for in the folder `runs`, or the usual one.
+    """
     began = time.perf_counter()
-    players = find_player(blue), find_player(red)
+    players = find_player(blue, runs), find_player(red, runs)
     found: list[bytes] = []
     match = Match(seed_of(EVALUATION, seed, 0))
     result = play(
@@ -303,16 +307,18 @@ def fight(
 
 
 def measure(
-    blue: str, red: str, *, matches: int = 200, seed: int = 1, setting: Setting = Setting(), threads: int = 1
-) -> dict[str, Any]:
+    blue: str, red: str, *, matches: int = 200, seed: int = 1, setting: Setting = Setting(), threads: int = 1,
+    runs: Path | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """One player against another on the evaluation maps of a seed, each map from both sides: one flat row.
 
-    The interval is Wilson's, 95 %, with draws as half a win.
+    The interval is Wilson's, 95 %, with draws as half a win. `runs` as in `fight`.
     """
     if matches < 2 or matches % 2:
         raise BadMatch(f"every map is played from both sides, so matches must be 2, 4, 6 ...; got {matches}")
     began = time.perf_counter()
-    results = play(find_player(blue), find_player(red), both_sides(matches // 2, seed), setting, threads=threads)
+    players = find_player(blue, runs), find_player(red, runs)
+    results = play(*players, both_sides(matches // 2, seed), setting, threads=threads)
     wins = sum(result.winner == BLUE for result in results)
     draws = sum(result.winner == NOBODY for result in results)
     low, high = wilson(wins + draws / 2, matches)

@@ -125,7 +125,7 @@ class Critic(nn.Module):
         joined = joined + (whole @ self.join.weight[:, slot:].T + self.join.bias)[..., None, :]
         joined = joined + self.state.read(state, self.join_state)[..., None, :]
         found: Tensor = self.last(relu(self.norm(joined)))
-        return found[..., 0]
+        return found[..., 0].to(state.dtype)
 
 
 class PilotNetwork(Policy):
@@ -183,10 +183,10 @@ class PilotNetwork(Policy):
         return out + joined, enemies, state
 
     def chances(self, seen: Tensors, out: Tensor, enemies: Tensor) -> Chances:
-        """The chances of every action."""
+        """The chances of every action, in full precision whatever the layers use: they are added and compared."""
         parts = [self.numbers, self.numbers, BUTTONS, EWAR, 1]
-        mean, spread, buttons, ewar, nobody = self.act_head(out).split(parts, -1)
-        scores = (enemies @ self.point(out)[..., None])[..., 0] * self.config.slot**-0.5
+        mean, spread, buttons, ewar, nobody = self.act_head(out).to(out.dtype).split(parts, -1)
+        scores = (enemies @ self.point(out)[..., None])[..., 0].to(out.dtype) * self.config.slot**-0.5
         legal, slots = seen["legal"], seen["enemies"].shape[-2]
         move = legal[..., : at.LEGAL_BUTTONS]
         if self.config.talk:  # whoever is alive can speak

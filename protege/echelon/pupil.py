@@ -19,7 +19,7 @@ from protege.echelon.sim import Actions, Battles, Flags
 from protege.learn.rollout import Tensors
 
 KIND: Final = "echelon-ppo"  # of checkpoints
-ADVISED_MOST: Final = 0.93  # a teacher's full throttle as the pupil copies it: tanh never reaches 1, and is flat near it
+ADVISED_MOST: Final = 0.93  # a teacher's full throttle as the pupil copies it: near 1 tanh is flat
 SEEN: Final = ("own", "friends", "friend_mask", "enemies", "enemy_mask", "map", "legal")
 
 Rows = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # battles, mechs

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,7 +35,7 @@ from protege.echelon.network import PilotNetwork
 from protege.echelon.pupil import KIND, about, check_schema
 from protege.echelon.rivals import Rivals
 from protege.learn.ppo import PPO
-from protege.learn.rainbow import LearningFailed, linear
+from protege.learn.rainbow import LearningFailed, find_device, linear
 from protege.runs import Run, Training, create_run, resume_run
 from protege.switches import Scheduled, Switches
 from protege.training import LOG_SECONDS, Loop, Observer, interrupts
@@ -42,6 +43,7 @@ from protege.training import LOG_SECONDS, Loop, Observer, interrupts
 EXAMS_PER_COPY: Final = 10  # a copy enters the league at the latest after so many exams
 MEMORY_OF_LIBRARIES: Final = 500e6  # bytes that Python, torch and compiled code take
 NOT_OFFERED: Final = ("epsilon", "greedy", "pulse")  # switches of learners that explore by random moves
+OF_ADVICE: Final = ("teacher", "teacher_off", "teacher_only")  # of trainings with an advisor
 
 
 def train(
@@ -97,15 +99,18 @@ class _Loop(Loop):
         self.league = league
         self.rivals: Rivals | None = None  # the league, in stages that it gives the opponents of
         self.life_began = 0.0  # of an exploiter, as a share of the budget
+        self.saved_life = ""  # what it was called in the league when the checkpoint that it goes on from was written
         self.exams_since_copy = self.copied_step = 0
         self.threads = config.threads or min(2, os.cpu_count() or 1)
         self.stages = stages_of(config)
         self.stage_number, self.stage_began = 0, 0.0  # the latter as a share of the budget
         torch.manual_seed(config.seed)
         self.network = PilotNetwork(config.network)
-        self.learner = PPO(self.network, config.ppo, self.threads, config.seed)
+        self.trained = _trained(self.network, config)
+        self.learner = PPO(self.trained, config.ppo, self.threads, config.seed)
         self.practice: Practice | None = None
-        self.switches = Switches(config.ppo.learning_rate, lacks=NOT_OFFERED)
+        lacks = NOT_OFFERED if config.imitation > 0 else NOT_OFFERED + OF_ADVICE
+        self.switches = Switches(config.ppo.learning_rate, lacks=lacks)
         self.windows, self.clock = Windows(), Clock()
         self.agent_steps = 0
         self.best = (-math.inf, -math.inf)  # success and margin in an exam of this stage
@@ -134,14 +139,9 @@ class _Loop(Loop):
         """What schedules go by: the share of the budget that is used up of what was left when this life began."""
         return max(0.0, self.done() - self.life_began) / max(1e-9, 1.0 - self.life_began)
 
-    def imitation(self) -> float:
-        """Weight of the advisor, as the settings have it."""
-        c = self.config
-        return linear(self.lived(), c.imitation, 0.0, c.imitation_share)
-
     def scheduled(self) -> Scheduled:
-        """What the settings alone would give now."""
-        return Scheduled(self.agent_steps, 0.0, self.imitation())
+        """What the settings alone would give now; of the advisor, the share of its weight at the start."""
+        return Scheduled(self.agent_steps, 0.0, linear(self.lived(), 1.0, 0.0, self.config.imitation_share))
 
     # --- the loop ---
 
@@ -157,6 +157,8 @@ class _Loop(Loop):
                 self._take_main_weights()
             self._begin_stage()
             self._look_around()
+        elif self.league is not None and self.league.exploits and self.saved_life != self.league.agent.name:
+            self._begin_life()  # it was killed between the end of a life and the first checkpoint of the next
         self.start_clocks()
         self.clock.start(self.agent_steps, self.learner.updates)
         self.show_switches()
@@ -198,19 +200,15 @@ class _Loop(Loop):
         practice, clock, lived = self.practice, self.clock, self.lived()
         if self.rivals is not None:
             practice.meet(self.rivals.chances())
+        imitation = self.config.imitation * self.switches.teacher(self.scheduled())
         began = time.perf_counter()
-        steps = practice.play(lived)
+        steps = practice.play(lived, advised=imitation > 0)
         then = time.perf_counter()
         rate = self.learner.set_progress(lived, self.switches.rate_factor)
-        imitation = self.switches.teacher(self.scheduled()) if self.config.imitation > 0 else 0.0
         figures: dict[str, float] = {}
         spent = self.learner.cpu_s
         if self.switches.learning:
-            try:
-                figures = self.learner.learn(practice.rollout, imitation)
-            except LearningFailed as failure:
-                raise type(failure)(f"{failure}; see {self.run.diagnose(failure.report)}", failure.report) from failure
-            practice.note_inputs()
+            figures = self._learn(imitation)
         self.agent_steps += steps
         clock.playing += then - began
         clock.learning += time.perf_counter() - then
@@ -223,6 +221,21 @@ class _Loop(Loop):
             self.rivals.report(episode for crew in practice.crews for episode in crew.episodes)
         if self.log_is_due():
             self._log(figures | {"learning_rate": rate, "imitation": imitation})
+
+    def _learn(self, imitation: float) -> dict[str, float]:
+        """Make the updates of a rollout, wherever they are made."""
+        assert self.practice is not None, "a stage has begun"
+        elsewhere = self.trained is not self.network
+        if elsewhere:
+            self.trained.load_state_dict(self.network.state_dict())
+        try:
+            figures = self.learner.learn(self.practice.rollout, imitation)
+        except LearningFailed as failure:
+            raise type(failure)(f"{failure}; see {self.run.diagnose(failure.report)}", failure.report) from failure
+        if elsewhere:
+            self.network.load_state_dict(self.trained.state_dict())
+        self.practice.note_inputs()
+        return figures
 
     def _log(self, figures: dict[str, float]) -> None:
         assert self.practice is not None, "a stage has begun"
@@ -239,6 +252,7 @@ class _Loop(Loop):
             "living": float(acted.float().mean()),
             "stage": self.stage_number,
             "progress": min(1.0, self.done()),
+            "cpu_minutes": self.cpu_s() / 60,
         } | (self.rivals.figures() if self.rivals is not None else {})
         self.run.log(self.agent_steps, **figures)
         self.observer.progressed(self.agent_steps, self.done(), figures)
@@ -304,12 +318,17 @@ class _Loop(Loop):
         reason = self.rivals.reset_due() if self.rivals is not None and self.done() < 1.0 else ""
         if not reason:
             return
-        assert self.rivals is not None and self.practice is not None, "a stage has begun"
+        assert self.rivals is not None, "the league has this stage"
         self._leave_copy()
         self.rivals.reset(reason)
         self._tell_league(f"{reason}: goes on as {self.rivals.agent.name}")
+        self._begin_life()
+
+    def _begin_life(self) -> None:
+        """An exploiter begins with what it is to beat, and with nothing that it has learned before."""
+        assert self.league is not None and self.practice is not None, "a stage has begun"
         self.life_began, self.best = self.done(), (-math.inf, -math.inf)
-        torch.manual_seed(self.config.seed + self.rivals.agent.id)
+        torch.manual_seed(self.config.seed + self.league.agent.id)
         self.network.load_state_dict(PilotNetwork(self.config.network).state_dict())
         self._take_main_weights()
         self.learner.optimiser.state.clear()
@@ -394,12 +413,13 @@ class _Loop(Loop):
         self.next_save_s = self.elapsed_s() + self.config.autosave_seconds
         state = {
             "steps": self.agent_steps,
-            "elapsed_s": self.elapsed_s(),
+            **self.clocks(),
             "stage": self.stage_number,
             "stage_began": self.stage_began,
             "best": list(self.best),
             "measured_by": self.measured_by,
             "league": [self.life_began, self.exams_since_copy, self.copied_step],
+            "life": self.league.agent.name if self.league is not None else "",
             "next_exam_step": self.next_exam_step,
             "windows": self.windows.state(),
             "switches": self.switches.state(),
@@ -431,7 +451,8 @@ class _Loop(Loop):
         checkpoints.restore_optimiser(self.learner.optimiser, state["optimiser"])
         checkpoints.restore_torch_generator(self.learner.order, state["order"])
         self.learner.updates, self.agent_steps = state["updates"], state["steps"]
-        self.earlier_s, self.stage_began = state["elapsed_s"], state["stage_began"]
+        self.restore_clocks(state)
+        self.stage_began = state["stage_began"]
         self._begin_stage()
         assert self.practice is not None, "a stage has begun"
         try:
@@ -439,13 +460,17 @@ class _Loop(Loop):
                 crew.load(kept)
         except (ProtegeError, ValueError, KeyError):
             self.observer.noted("other settings than before: battles begin anew")
+            self._begin_stage()  # what was loaded before the refusal does not stay
         self.best = (state["best"][0], state["best"][1])
         self.measured_by = state.get("measured_by", self.stage.exam[0])  # runs of before do not know it
         self.life_began, self.exams_since_copy, self.copied_step = state.get("league", (0.0, 0, 0))
+        self.saved_life = state.get("life", "") or (self.league.agent.name if self.league is not None else "")
         self.next_exam_step = state["next_exam_step"]
         self.windows.restore(state["windows"])
         self.switches.restore(state["switches"])
         self.run.rewind(self.agent_steps)
+        c = self.config
+        self.note_budget(0.0 if c.deterministic else c.minutes, c.agent_steps, state.get("done", 0.0))
         return True
 
     def _check_fits(self, saved: checkpoints.Checkpoint) -> None:
@@ -457,6 +482,8 @@ class _Loop(Loop):
         saved = checkpoints.load(path, kind=KIND, task_version=TASK_VERSION)
         self._check_fits(saved)
         checkpoints.restore_weights(self.network, saved, "network")
+        if self.league is not None:
+            self.league.note_origin(path)
 
     def close(self) -> None:
         """The training is over."""
@@ -489,9 +516,20 @@ class _Loop(Loop):
             f"{shape.horizon} decisions a rollout, chunks of {shape.chunk}, {c.ppo.epochs} epochs of "
             f"{c.ppo.minibatches} updates, discount {c.ppo.discount:g}",
             "device": f"CPU, {os.cpu_count()} cores; {self.threads} threads play and learn in turn"
-            + ("" if c.deterministic else ", one measures"),
+            + ("" if c.deterministic else ", one measures")
+            + ("" if c.device == "cpu" else f"; {c.device} makes the updates"),
             "budget": " or ".join(budget) or "none: stop it with Ctrl-C",
         } | more  # fmt: skip
+
+
+def _trained(network: PilotNetwork, config: EchelonConfig) -> PilotNetwork:
+    """What updates change: the network that acts, or where another device makes them a copy of it there."""
+    device = find_device(config.device)
+    if device == torch.device("cpu"):
+        return network
+    copied = deepcopy(network).to(device)
+    copied.scale.cpu()  # of a few numbers: returns, which it is made from, are worked out on the CPU
+    return copied
 
 
 def estimate(config: EchelonConfig, folder: Path | None = None) -> dict[str, str]:
@@ -503,7 +541,7 @@ def estimate(config: EchelonConfig, folder: Path | None = None) -> dict[str, str
     stage = stages_of(config)[-1]
     threads = config.threads or min(2, os.cpu_count() or 1)
     network = PilotNetwork(config.network)
-    learner = PPO(network, config.ppo, threads)
+    learner = PPO(_trained(network, config), config.ppo, threads)
     practice = Practice(stage, len(config.stages) - 1, config, network, threads)
     took = []
     for _ in range(3):

@@ -50,7 +50,7 @@ class PPOConfig:
     parts: int = 2  # pieces of a minibatch that may be worked on at once
     checkpointing: bool = False  # keep less of the forward pass and do it twice: less memory
     compiled: bool = False  # let torch compile the policy
-    mixed_precision: bool = False  # 16-bit arithmetic in the policy, on a GPU
+    mixed_precision: bool = False  # 16-bit arithmetic in the policy's layers
 
 
 class Judged(NamedTuple):

@@ -68,9 +68,11 @@ class RecurrentCore(nn.Module):
 
     def forward(self, inputs: Tensor, state: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs (rows, steps, width) and the state after, which is blank before steps that are `starts`."""
-        given = self.inwards(inputs.transpose(0, 1))
-        keep = torch.logical_not(starts).t().to(given.dtype)[..., None]
-        outputs, state = _Walk.apply(given, state, keep, self.onwards.weight, self.onwards.bias)
+        weight, bias = self.onwards.weight, self.onwards.bias
+        given = self.inwards(inputs.transpose(0, 1)).to(weight)
+        keep = torch.logical_not(starts).t().to(weight)[..., None]
+        with torch.autocast(given.device.type, enabled=False):  # with 16 bits, a state would forget by rounding
+            outputs, state = _Walk.apply(given, state, keep, weight, bias)
         return outputs.transpose(0, 1), state
 
 
@@ -93,8 +95,9 @@ class InputScale(nn.Module):
 
     def read(self, inputs: Tensor, layer: nn.Linear) -> Tensor:
         """What `layer` makes of the inputs on their scale."""
-        weight = layer.weight / self.variance.sqrt().clamp(min=LEAST_SPREAD)
-        return linear(inputs, weight, layer.bias - weight @ self.mean)
+        with torch.autocast(inputs.device.type, enabled=False):  # a difference of large numbers: 16 bits do not hold it
+            weight = layer.weight / self.variance.sqrt().clamp(min=LEAST_SPREAD)
+            return linear(inputs, weight, layer.bias - weight @ self.mean)
 
     @torch.no_grad()
     def note(self, samples: Tensor) -> None:
