@@ -17,8 +17,10 @@ from protege.echelon.network import (
     LOWEST_SPREAD,
     NetworkConfig,
     PilotNetwork,
+    encode,
     log_prob_of,
     numeric,
+    pooled,
 )
 from protege.echelon.pupil import look
 
@@ -122,6 +124,30 @@ def test_empty_slots_mean_nothing_whatever_they_hold(network):
         other[slots][~seen[mask]] += 100.0
     one, two = (judged(network, values, taken) for values in (seen, other))
     assert torch.allclose(one.log_prob, two.log_prob, atol=1e-5)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
+def test_encoding_only_who_is_there_gives_what_encoding_every_slot_gives(network, share):
+    dice = torch.Generator().manual_seed(3)
+    double = PilotNetwork(SMALL).double()
+    double.load_state_dict(network.state_dict())
+    encoder, slots = double.enemies, 7
+    values = torch.randn(5, 4, slots, encoder.layer.in_features, generator=dice).double()
+    there = torch.rand(5, 4, slots, generator=dice) < share
+    wanted, by_pool, by_score = (torch.randn(5, 4, n, generator=dice).double() for n in (12, 24, slots))
+    found = {}
+    for name in ("some", "all"):
+        aim = wanted.clone().requires_grad_()
+        if name == "some":
+            others = encode(encoder, values, there)
+            pool, scores = others.pooled(), others.scores(aim)
+        else:
+            encoded = encoder(values)
+            pool, scores = pooled(encoded, there), (encoded @ aim[..., None])[..., 0] * there
+        loss = (pool * by_pool).sum() + (scores * by_score).sum()
+        found[name] = (pool, scores, *torch.autograd.grad(loss, [aim, *encoder.parameters()]))
+    for some, every in zip(found["some"], found["all"], strict=True):
+        assert torch.allclose(some, every, rtol=1e-12, atol=1e-12)
 
 
 def test_the_order_of_friends_and_enemies_changes_nothing_but_where_to_point(network):

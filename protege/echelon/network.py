@@ -1,16 +1,16 @@
 """The network of mech pilots: what a mech sees -> what it does, and for training what a team can expect.
 
-Friends and enemies are sets: each is encoded alike, and the largest and the mean of what comes out go on, so rosters of
-any size share the weights. The target is chosen by pointing at an enemy's encoding. Inputs keep a running scale, which
-is worked into the first layers. The critic sees the whole battle and is not needed to play.
+Friends and enemies are sets: each that is there is encoded alike, and the largest and the mean of what comes out go on,
+so rosters of any size share the weights. The target is chosen by pointing at an enemy's encoding. Inputs keep a running
+scale, which is worked into the first layers. The critic sees the whole battle and is not needed to play.
 """
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import relu
+from torch.nn.functional import conv2d, relu
 
 from protege.echelon import features as at
 from protege.echelon.battle import MESSAGE
@@ -102,6 +102,50 @@ def pooled(encoded: Tensor, there: Tensor) -> Tensor:
     return torch.cat([kept.max(-2).values, kept.sum(-2) / weight.sum(-2).clamp(min=1.0)], -1)
 
 
+class _Pool(torch.autograd.Function):
+    """The largest and the mean of each row's encodings, which are never negative; torch's own gradient is slow."""
+
+    @staticmethod
+    def forward(ctx: Any, encoded: Tensor, row: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+        largest = torch.segment_reduce(encoded, "max", lengths=count, initial=0.0, unsafe=True)
+        share = 1.0 / count.clamp(min=1).to(encoded.dtype)[:, None]
+        ctx.save_for_backward(encoded, row, largest, share)
+        return largest, torch.segment_reduce(encoded, "sum", lengths=count, unsafe=True) * share
+
+    @staticmethod
+    def backward(ctx: Any, by_largest: Tensor, by_mean: Tensor) -> tuple[Tensor, None, None]:
+        encoded, row, largest, share = ctx.saved_tensors
+        is_largest = largest.index_select(0, row).eq_(encoded)
+        found = (by_mean * share).index_select(0, row)
+        return found.addcmul_(is_largest, by_largest.index_select(0, row)), None, None
+
+
+class Others(NamedTuple):
+    """Friends or enemies of many mechs: only those that are there, because most slots are empty most of the time."""
+
+    encoded: Tensor  # (there, width)
+    place: Tensor  # (there,): row and slot as one number, rising
+    row: Tensor  # (there,)
+    there: Tensor  # (..., slots)
+
+    def pooled(self) -> Tensor:
+        """The largest and the mean encoding in each row, (..., 2 width); 0 where nobody is."""
+        count = self.there.flatten(0, -2).sum(-1)
+        return torch.cat(_Pool.apply(self.encoded, self.row, count), -1).reshape(*self.there.shape[:-1], -1)
+
+    def scores(self, wanted: Tensor) -> Tensor:
+        """How well each slot (..., slots) fits what its row (..., width) wants; 0 where nobody is."""
+        found = (self.encoded * wanted.flatten(0, -2)[self.row]).sum(-1)
+        return found.new_zeros(self.there.numel()).index_put((self.place,), found).reshape(self.there.shape)
+
+
+def encode(encoder: Encoder, values: Tensor, there: Tensor) -> Others:
+    """Encode what is there of slots (..., slots, values)."""
+    place = there.flatten().nonzero()[:, 0]
+    row = place // there.shape[-1]
+    return Others(encoder(values.flatten(0, -2).index_select(0, place)), place, row, there)
+
+
 class Critic(nn.Module):
     """The whole battle from a team's side -> what each of its members can expect."""
 
@@ -167,26 +211,25 @@ class PilotNetwork(Policy):
 
     # --- what to do ---
 
-    def remember(self, seen: Tensors, state: Tensor, starts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def remember(self, seen: Tensors, state: Tensor, starts: Tensor) -> tuple[Tensor, Others, Tensor]:
         """The core's outputs (rows, steps, width), the encoded enemies, and the state after."""
-        enemies = self.enemies(seen["enemies"])
-        picture = seen["map"].flatten(0, 1).to(enemies.dtype) * (1.0 / QUARTERS)
-        ground = relu(self.ground(relu(self.sight(picture)).flatten(1))).reshape(*seen["map"].shape[:2], -1)
-        parts = [
-            self.own(seen["own"]), pooled(self.friends(seen["friends"]), seen["friend_mask"]),
-            pooled(enemies, seen["enemy_mask"]), ground,
-        ]  # fmt: skip
+        friends = encode(self.friends, seen["friends"], seen["friend_mask"])
+        enemies = encode(self.enemies, seen["enemies"], seen["enemy_mask"])
+        picture = seen["map"].flatten(0, 1).to(state.dtype)  # in quarters: the weights are scaled, there are fewer
+        sight = relu(conv2d(picture, self.sight.weight / QUARTERS, self.sight.bias, self.sight.stride))
+        ground = relu(self.ground(sight.flatten(1))).reshape(*seen["map"].shape[:2], -1)
+        parts = [self.own(seen["own"]), friends.pooled(), enemies.pooled(), ground]
         if self.config.talk:
             parts.append(seen["messages"].mean(-2))
         joined = relu(self.join_norm(self.join(torch.cat(parts, -1))))
         out, state = self.core(joined, state, starts)
         return out + joined, enemies, state
 
-    def chances(self, seen: Tensors, out: Tensor, enemies: Tensor) -> Chances:
+    def chances(self, seen: Tensors, out: Tensor, enemies: Others) -> Chances:
         """The chances of every action, in full precision whatever the layers use: they are added and compared."""
         parts = [self.numbers, self.numbers, BUTTONS, EWAR, 1]
         mean, spread, buttons, ewar, nobody = self.act_head(out).to(out.dtype).split(parts, -1)
-        scores = (enemies @ self.point(out)[..., None])[..., 0].to(out.dtype) * self.config.slot**-0.5
+        scores = enemies.scores(self.point(out).to(out.dtype)) * self.config.slot**-0.5
         legal, slots = seen["legal"], seen["enemies"].shape[-2]
         move = legal[..., : at.LEGAL_BUTTONS]
         if self.config.talk:  # whoever is alive can speak
