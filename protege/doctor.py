@@ -23,6 +23,7 @@ from rich.table import Table
 
 from protege import __version__
 from protege.files import short_path
+from protege.machine import usable_cores
 from protege.runs import runs_folder
 
 OLDEST_PYTHON = (3, 11)
@@ -132,7 +133,7 @@ def _torch(full: bool) -> Row:
 
 
 def _cores() -> Row:
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    usable = usable_cores()
     load = psutil.getloadavg()[0]
     memory_gb = psutil.virtual_memory().total / 2**30
     found = f"{usable} for threads, load {load:.1f}, {memory_gb:.0f} GiB memory"

@@ -8,7 +8,6 @@ Knows no game, no learner and no tensor.
 
 import json
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -18,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, is_dataclass
 from datetime import UTC, datetime
 from functools import cache
-from importlib import metadata, resources
+from importlib import resources
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self
@@ -27,6 +26,7 @@ import msgspec
 
 from protege import ProtegeError, __version__
 from protege.files import InUse, Lock, is_locked, remove_drafts, replacing
+from protege.machine import machine
 from protege.metrics import Metric, MetricError, MetricLog, MetricWriter, near
 
 FORMAT: Final = 1
@@ -536,24 +536,6 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str
     """Settings that are not the same, each as [before, after]; None stands for one that is not there."""
     old, new = flat(before), flat(after)
     return {key: [old.get(key), new.get(key)] for key in {**old, **new} if old.get(key) != new.get(key)}
-
-
-def machine() -> dict[str, Any]:
-    """What a run's figures depend on besides its settings."""
-    listing = Path("/proc/cpuinfo")
-    lines = listing.read_text(errors="replace").splitlines() if listing.exists() else []
-    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    versions = {}
-    for library in ("torch", "numpy", "numba"):
-        with suppress(metadata.PackageNotFoundError):
-            versions[library] = metadata.version(library)
-    return {
-        "cpu": models[0] if models else platform.processor() or platform.machine(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        **versions,
-    }
 
 
 @cache

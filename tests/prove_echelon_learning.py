@@ -32,11 +32,11 @@ ALONE = (
     "--ppo.entropy 0.02 --ppo.final-entropy 0 --ppo.kl-limit 0.05"
 ).split()
 OFTEN = "--exam-matches 200 --exam-seconds 20".split()  # battles of few are soon over
-NEARLY_ALWAYS = "--exam-matches 400 --exam-seconds 20 --until 0.985".split()  # 399 of 400
+NEARLY_ALWAYS = "--exam-matches 400 --exam-seconds 40 --until 0.985".split()  # 399 of 400
 # Training seeds, minutes on two cores at most, flags besides, and the least that the lower end of the interval may be.
 STAGES: dict[str, tuple[tuple[int, ...], float, list[str], float]] = {
     "O1": ((1, 2, 3), 5.0, [*ALONE, *NEARLY_ALWAYS], 0.97),
-    "O2": ((1, 2, 3), 5.0, [*ALONE, *NEARLY_ALWAYS], 0.97),
+    "O2": ((1, 2, 3), 10.0, [*ALONE, *NEARLY_ALWAYS], 0.97),
     "O3": ((1, 2, 3), 20.0, [*ALONE, *OFTEN, "--until", "0.93"], 0.90),
     "O4": ((1,), 20.0, [*OFTEN, "--until", "0.93"], 0.50),
     "O5": ((1,), 30.0, ["--exam-matches", "100", "--until", "0.92"], 0.90),

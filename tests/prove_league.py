@@ -30,7 +30,7 @@ from tests.results_row import machine, write_row
 pytestmark = pytest.mark.prove
 
 DUEL = Setting("1v1", (40, 40), 240)  # what the stage O3 practises
-MINUTES = 12.0
+MINUTES = {"main": 6.0, "exploiter": 12.0, "answer": 12.0}
 MATCHES = 400
 # Few battles, so that there are many updates; the main agent imitates the scripted expert at first.
 DUELLING = (
@@ -92,15 +92,15 @@ def test_exploiter(tmp_path):
     before, started = machine(), time.perf_counter()
     with create_league(tmp_path / "duels", signature(DUEL), SCRIPTED, ANCHOR) as league:
         joining = [*DUELLING, "--league", "duels"]
-        steps = [train(tmp_path, "main", *joining, *IMITATING, minutes=MINUTES)]
+        steps = [train(tmp_path, "main", *joining, *IMITATING, minutes=MINUTES["main"])]
         frozen = newest_main(league)
-        steps.append(train(tmp_path, "spoiler", *joining, *EXPLOITING, minutes=MINUTES))
+        steps.append(train(tmp_path, "spoiler", *joining, *EXPLOITING, minutes=MINUTES["exploiter"]))
         exploiter = newest_exploiter(league)
         hurt = measured(league, exploiter, frozen)
         if exploiter.kind != MEMBER:  # below 70 % it is a candidate, and newer ones would take its place
             league.promote(exploiter, "the main agent is to answer it")
         # The main agent goes on; the league lets it meet the exploiter among the others.
-        steps.append(train(tmp_path, "main", "--resume", minutes=2 * MINUTES) - steps[0])
+        steps.append(train(tmp_path, "main", "--resume", minutes=MINUTES["main"] + MINUTES["answer"]) - steps[0])
         recovered = newest_main(league)
         assert recovered.id != frozen.id
         healed = measured(league, recovered, exploiter)
@@ -110,7 +110,7 @@ def test_exploiter(tmp_path):
     row = {
         "command": "make prove exploiter",
         "seeds": f"training seed 1; {MATCHES} evaluation matches each, every map from both sides",
-        "budget": f"{MINUTES:g} minutes of wall clock for the main agent, the exploiter and the answer each",
+        "budget": "minutes of wall clock: " + ", ".join(f"{name} {minutes:g}" for name, minutes in MINUTES.items()),
         "machine": before,
         "seconds": round(time.perf_counter() - started, 1),
         "figures": {"hurt": hurt, "healed": healed, "kept": kept, "agent_steps": steps, "lives_of_the_exploiter": lives,

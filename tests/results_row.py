@@ -1,7 +1,6 @@
 """What a proof leaves behind: one JSON file in results/, in the form results/README.md describes."""
 
 import json
-import os
 import platform
 import subprocess
 from datetime import UTC, datetime
@@ -10,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+
+from protege.machine import processor, usable_cores
 
 ROOT = Path(__file__).parents[1]
 
@@ -24,21 +25,13 @@ def commit() -> str:
 def machine() -> dict[str, Any]:
     """The machine and the libraries, with its load at this moment."""
     return {
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": usable_cores(),
         "processor": processor(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         "python": platform.python_version(),
         **{name: metadata.version(name) for name in ("numba", "numpy")},
         "load": round(psutil.getloadavg()[0], 2),
     }
-
-
-def processor() -> str:
-    """The processor's name, which `platform` does not know on Linux."""
-    listing = Path("/proc/cpuinfo")
-    lines = listing.read_text().splitlines() if listing.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
 
 
 def write_row(name: str, row: dict[str, Any]) -> Path:

@@ -18,8 +18,8 @@ PACKAGE = ROOT / "protege"
 
 # Top to bottom: a file may import only files above it. Files that do not exist yet keep their place.
 ORDER = """
-    __init__.py py.typed kernels.py files.py metrics.py runs.py switches.py training.py trackers.py checkpoints.py
-    glicko.py matchmaking.py ledger.py league.py evaluate.py standings.py
+    __init__.py py.typed machine.py kernels.py files.py metrics.py runs.py switches.py training.py trackers.py
+    checkpoints.py glicko.py matchmaking.py ledger.py league.py evaluate.py standings.py
     learn/__init__.py learn/packing.py learn/sumtree.py learn/replay.py learn/replay_file.py learn/rainbow.py
     learn/pqn.py learn/heads.py learn/recurrent.py learn/rollout.py learn/ppo.py
     tempest/__init__.py tempest/ram.py tempest/levels.py tempest/nymphs.py tempest/enemies.py tempest/player.py

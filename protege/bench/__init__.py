@@ -12,6 +12,7 @@ from protege.bench.memory import rainbow_update, replay
 from protege.bench.ppo import ppo
 from protege.bench.slices import Figures
 from protege.bench.tempest import tempest_profile, tempest_sim
+from protege.machine import usable_cores
 
 BENCHMARKS: dict[str, Callable[[float], Figures]] = {
     "tempest-sim": tempest_sim,
@@ -41,5 +42,5 @@ def run_benchmark(name: str, *, seconds: float = 10.0) -> Figures:
         "wall_seconds": time.perf_counter() - wall,
         "cpu_seconds": time.process_time() - cpu,
         "load_before": load_before,
-        "cores": os.cpu_count(),
+        "cores": usable_cores(),
     }

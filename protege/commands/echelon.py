@@ -1,7 +1,6 @@
 """`protege match`, `eval`, `watch` and `record` of the mechs' game: battles played, measured, shown, told, filmed."""
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from tyro.conf import FlagCreatePairsOff, Positional
 
 from protege import ProtegeError
 from protege.commands.tables import print_table
+from protege.machine import usable_cores
 
 Mechs = Literal["echelon"]
 
@@ -107,7 +107,7 @@ def run_eval_echelon(command: EvalEchelon) -> int:
 
     found = measure(
         command.blue, command.red, matches=command.matches, seed=command.seed, setting=Setting(command.roster),
-        threads=command.threads or os.cpu_count() or 1, runs=command.runs,
+        threads=command.threads or usable_cores(), runs=command.runs,
     )  # fmt: skip
     print(
         f"{found['blue']} against {found['red']}, {found['matches']} battles of {found['roster']}, "

@@ -1,7 +1,6 @@
 """`protege league`: ratings of players by matches between them, and what learners play against."""
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from tyro.conf import Positional, UseAppendAction, subcommand
 
 from protege.commands.tables import count, date, number, print_table
+from protege.machine import usable_cores
 
 if TYPE_CHECKING:
     from protege.league import League
@@ -88,7 +88,7 @@ def _contest(league: "League", threads: int) -> Any:
 
     game = _game(league.game)
     try:
-        found = game.Contest(league.signature, threads or os.cpu_count() or 1)
+        found = game.Contest(league.signature, threads or usable_cores())
     except (KeyError, TypeError, ValueError) as error:
         raise LeagueError(
             f"league {league.name} does not say what its matches are like ({error}): begin another league"

@@ -13,6 +13,7 @@ from tyro.conf import Positional, UseAppendAction
 
 from protege import ProtegeError
 from protege.commands.tables import size
+from protege.machine import usable_cores
 
 Game = Literal["tempest", "echelon"]  # the options of echelon are others: "protege eval echelon --help"
 Tempest = Literal["tempest"]
@@ -62,7 +63,7 @@ def run_eval(command: Eval) -> int:
                     level=command.level,
                     cabinet=cabinet,
                     max_frames=command.max_frames,
-                    threads=command.threads or os.cpu_count() or 1,
+                    threads=command.threads or usable_cores(),
                 )
             )
     print_results(results)

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from tyro.conf import FlagCreatePairsOff, Positional
 from protege import ProtegeError
 from protege.commands.playing import print_results
 from protege.commands.tables import print_table
+from protege.machine import usable_cores
 
 # Settings can be switched off as well, where a preset or the run that is resumed has them on; these need no opposite.
 Flag = FlagCreatePairsOff[bool]
@@ -136,7 +136,7 @@ def _train_tempest(command: Any, began: float, ending: ExitStack) -> int:
     if command.compare and run.status() != "stopped":  # who stops a training does not want to wait
         print(f"Measuring {run.name} beside its teachers: {command.compare} games each, some of them long.")
         for name in (run.name, "teacher", "teacher-full", "random"):
-            threads = os.cpu_count() or 1
+            threads = usable_cores()
             player = find_player(name, command.runs)
             results.append(measure(name, games=command.compare, player=player, threads=threads))
         print_results(results)

@@ -8,7 +8,6 @@ folder; the only way back is its inbox.
 """
 
 import math
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -36,6 +35,7 @@ from protege.echelon.pupil import KIND, about, check_schema
 from protege.echelon.rivals import Rivals
 from protege.learn.ppo import PPO
 from protege.learn.rainbow import LearningFailed, find_device, linear
+from protege.machine import usable_cores
 from protege.runs import Run, Training, create_run, resume_run
 from protege.switches import Scheduled, Switches
 from protege.training import LOG_SECONDS, Loop, Observer, interrupts
@@ -101,7 +101,7 @@ class _Loop(Loop):
         self.life_began = 0.0  # of an exploiter, as a share of the budget
         self.saved_life = ""  # what it was called in the league when the checkpoint that it goes on from was written
         self.exams_since_copy = self.copied_step = 0
-        self.threads = config.threads or min(2, os.cpu_count() or 1)
+        self.threads = config.threads or min(2, usable_cores())
         self.stages = stages_of(config)
         self.stage_number, self.stage_began = 0, 0.0  # the latter as a share of the budget
         torch.manual_seed(config.seed)
@@ -515,7 +515,7 @@ class _Loop(Loop):
             "learner": f"recurrent PPO: {practice.battles} battles, {shape.groups * shape.members} learning mechs, "
             f"{shape.horizon} decisions a rollout, chunks of {shape.chunk}, {c.ppo.epochs} epochs of "
             f"{c.ppo.minibatches} updates, discount {c.ppo.discount:g}",
-            "device": f"CPU, {os.cpu_count()} cores; {self.threads} threads play and learn in turn"
+            "device": f"CPU, {usable_cores()} cores; {self.threads} threads play and learn in turn"
             + ("" if c.deterministic else ", one measures")
             + ("" if c.device == "cpu" else f"; {c.device} makes the updates"),
             "budget": " or ".join(budget) or "none: stop it with Ctrl-C",
@@ -539,7 +539,7 @@ def estimate(config: EchelonConfig, folder: Path | None = None) -> dict[str, str
         pass  # a league that does not fit is refused here already
     torch.set_num_threads(1)
     stage = stages_of(config)[-1]
-    threads = config.threads or min(2, os.cpu_count() or 1)
+    threads = config.threads or min(2, usable_cores())
     network = PilotNetwork(config.network)
     learner = PPO(_trained(network, config), config.ppo, threads)
     practice = Practice(stage, len(config.stages) - 1, config, network, threads)

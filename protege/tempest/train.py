@@ -6,7 +6,6 @@ continues after a resume as if it had never stopped. Numbers go into the run fol
 """
 
 import math
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -23,6 +22,7 @@ import torch
 from protege import checkpoints
 from protege.evaluate import EVALUATION
 from protege.learn.rainbow import LearningFailed
+from protege.machine import usable_cores
 from protege.runs import Run, Training, create_run, resume_run
 from protege.switches import Scheduled
 from protege.tempest.bridge import BridgeConfig
@@ -86,7 +86,7 @@ class _Loop(Loop):
         self.config = config
         self.reserve_s = 0.0  # kept back for the last exam
         self.best = -math.inf  # points per life
-        cores = os.cpu_count() or 1
+        cores = usable_cores()
         self.threads = 1 if config.deterministic else config.threads or min(4, cores)
         self.practice: Practice
         if bridge is not None:
@@ -264,7 +264,7 @@ class _Loop(Loop):
             "run": f"{self.run.path}, " + (f"resumed at frame {self.step:,}" if resumed else "fresh"),
             "game": f"Tempest simulator, task version {TASK_VERSION}, seed {c.seed}",
             **self.practice.describe(),
-            "device": f"{device}, {os.cpu_count()} cores; {threads}",
+            "device": f"{device}, {usable_cores()} cores; {threads}",
             "budget": " or ".join(budget) or "none: stop it with Ctrl-C",
             "teacher": f"{self.teacher:,.0f} points on the {c.exam_games} exam games",
         } | ({"switched": f"{switched}, as before"} if switched else {})
