@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from examples.setup_sb3 import make
 from protege import ProtegeError
 from protege.bench import run_benchmark
 from protege.bench.arcade import bridge
 from protege.bench.memory import rainbow_update, replay
+from protege.bench.ppo import training
 from protege.bench.slices import alternate
 from protege.cli import main
 from tests.results_row import machine, write_row
@@ -70,6 +72,15 @@ def test_the_update_benchmark_reports_every_promised_figure_for_a_small_replay_t
         assert figures[key] > 0
     assert figures["ratio"] == pytest.approx(figures["update_ms"] / figures["bare_ms"])
     assert figures["batch"] == 256 and figures["replay"] >= 20_000
+
+
+@pytest.mark.slow
+def test_the_training_benchmark_of_squads_tells_where_its_time_goes() -> None:
+    figures = training(8.0, slices=1)
+    assert figures["train_agent_steps_per_s"] > 0 and figures["train_agent_steps_per_s_one_thread"] > 0
+    for kind in ("time_", "cpu_"):
+        shares = [value for name, value in figures.items() if name.startswith(kind)]
+        assert len(shares) == 3 and sum(shares) == pytest.approx(1.0)
 
 
 def test_an_unknown_benchmark_is_refused() -> None:
@@ -142,3 +153,14 @@ def test_battlefield_speed() -> None:
     assert figures["agent_steps_per_s"] >= 100_000
     assert figures["agent_steps_per_s_2_threads"] >= 150_000
     assert figures["map_ms"] <= 20
+
+
+@pytest.mark.prove
+def test_ppo_speed() -> None:
+    """The recurrent learner: chunks, whole trainings of 10v10, and sb3-contrib on a task for one."""
+    make()
+    figures = proved("ppo", 30.0, "ppo_speed", "ppo-speed")
+    assert figures["chunked_vs_stepwise"] >= 4 and figures["chunked_difference"] <= 1e-5
+    assert figures["train_agent_steps_per_s"] >= 12_000
+    assert sum(value for name, value in figures.items() if name.startswith("time_")) == pytest.approx(1.0)
+    assert figures["sb3_recurrent_ratio"] >= 5

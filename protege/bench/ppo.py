@@ -24,6 +24,8 @@ TOGETHER: Final = 3200  # steps that are judged in one call, at most: more do no
 OTHERS: Final = 64  # environments of the other library, one mech each
 HORIZON: Final = 64  # decisions of each between its updates, as many as ours
 BATCHES: Final = 8  # its updates in an epoch, as many as ours
+# Of the wall clock, of the processor time, and of the mechs: what a whole training tells of itself.
+SHARES: Final = tuple("time_playing time_learning time_else cpu_simulating cpu_acting cpu_learning living".split())
 SLICES: Final = 3  # of a training, with each number of threads: other programs use the machine too
 
 
@@ -43,7 +45,7 @@ def ppo(seconds: float) -> Figures:
     figures = _chunks(10, max(2, round(seconds / 4))) | {
         f"{name}_640": value for name, value in _chunks(640, 1).items()
     }
-    figures |= _training(max(20.0, 2 * seconds))
+    figures |= training(max(20.0, 2 * seconds))
     return figures | _beside_others(max(15.0, seconds))
 
 
@@ -164,28 +166,29 @@ def _by_steps(
 # --- whole trainings -------------------------------------------------------------------------------------------------
 
 
-def _training(slice_s: float) -> Figures:
+def training(slice_s: float, slices: int = SLICES) -> Figures:
     """Slices of a 10v10 training with two threads and with one, in turn; `_quiet` is the best of them."""
     from dataclasses import replace
 
     from protege.echelon.config import EchelonConfig
 
     config = EchelonConfig(minutes=slice_s / 60, exam_matches=2, exam_seconds=1e9, autosave_seconds=slice_s / 2)
+    _rate_of(replace(config, minutes=0.0, agent_steps=1))  # the first rollout of a process waits for compiled code
     rates: dict[int, list[float]] = {2: [], 1: []}
     shares: list[dict[str, float]] = []
-    for _ in range(SLICES):
+    for _ in range(slices):
         for threads, found in rates.items():
             rate, figures = _rate_of(replace(config, threads=threads))
             found.append(rate)
             if threads == 2:
-                shares.append({name: figures[name] for name in figures if name.startswith(("time_", "cpu_", "living"))})
+                shares.append({name: figures[name] for name in SHARES})
     both = {
         "train_agent_steps_per_s": float(np.median(rates[2])),
         "train_agent_steps_per_s_quiet": max(rates[2]),
         "train_agent_steps_per_s_one_thread": float(np.median(rates[1])),
     }
     both["threads_ratio"] = both["train_agent_steps_per_s"] / both["train_agent_steps_per_s_one_thread"]
-    return both | {name: float(np.mean([share[name] for share in shares])) for name in shares[0]} | {"threads": 2}
+    return both | {name: float(np.mean([share[name] for share in shares])) for name in SHARES} | {"threads": 2}
 
 
 def _rate_of(config: Any) -> tuple[float, dict[str, float]]:
