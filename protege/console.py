@@ -212,6 +212,7 @@ class TrainingConsole:
         self.verbose = False
         self.last_event = 0
         self.ratio, self.left = "", ""
+        self.unit = "frame"  # what the training counts
         self.frames, self.done = 0, 0.0
         self.began = time.monotonic()
         self.done_before = 0.0
@@ -231,7 +232,9 @@ class TrainingConsole:
     def follow(self, run: Run) -> None:
         """The run that is trained: its metrics become columns, and keys are sent to it."""
         self.run = run
-        self.rows.declare([metric.name for metric in run.metrics.declared()])
+        names = [metric.name for metric in run.metrics.declared()]
+        self.unit = "frame" if "frames_per_s" in names else "agent-step"
+        self.rows.declare(names)
 
     # --- what the training tells ---
 
@@ -252,9 +255,8 @@ class TrainingConsole:
             self.rows.add(figures)
             passed = time.monotonic() - self.began
             self.left = _clock((1 - done) * passed / (done - self.done_before)) if done > self.done_before else ""
-            unit = "frames" if "frames_per_s" in figures else "agent-steps"
-            rate = figures[f"{unit.replace('-', '_')}_per_s"]
-            parts = [f"{frames / 1e6:.1f}M {unit}", f"{rate:,.0f}/s"]
+            rate = figures[f"{self.unit.replace('-', '_')}s_per_s"]
+            parts = [f"{frames / 1e6:.1f}M {self.unit}s", f"{rate:,.0f}/s"]
             parts += [f"{self.left} left"] * bool(self.left) + [self.ratio] * bool(self.ratio)
             self.bar.update(self.task, completed=done, figures="  ".join(parts))
             if time.monotonic() >= self.next_row:
@@ -307,7 +309,8 @@ class TrainingConsole:
         with self.turn:
             self.shown = self._fitting()
             self.rows_since_header = 0
-            first = f"{'Frame':>{FRAME_WIDTH}}" + ("" if self.console.is_terminal else f"{'Done':>5} {'Left':>8}")
+            name = "Frame" if self.unit == "frame" else "Step"
+            first = f"{name:>{FRAME_WIDTH}}" + ("" if self.console.is_terminal else f"{'Done':>5} {'Left':>8}")
             titles = "".join(f" {column.title:>{column.width}}" for column in self.shown)
             self._print(Text(first + titles, style="bold"))
 

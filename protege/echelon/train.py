@@ -515,8 +515,8 @@ class _Loop(Loop):
             "learner": f"recurrent PPO: {practice.battles} battles, {shape.groups * shape.members} learning mechs, "
             f"{shape.horizon} decisions a rollout, chunks of {shape.chunk}, {c.ppo.epochs} epochs of "
             f"{c.ppo.minibatches} updates, discount {c.ppo.discount:g}",
-            "device": f"CPU, {usable_cores()} cores; {self.threads} threads play and learn in turn"
-            + ("" if c.deterministic else ", one measures")
+            "device": f"CPU, cores: {usable_cores()}; threads that play and learn in turn: {self.threads}"
+            + ("" if c.deterministic else ", and one measures")
             + ("" if c.device == "cpu" else f"; {c.device} makes the updates"),
             "budget": " or ".join(budget) or "none: stop it with Ctrl-C",
         } | more  # fmt: skip

@@ -264,7 +264,7 @@ class _Loop(Loop):
             "run": f"{self.run.path}, " + (f"resumed at frame {self.step:,}" if resumed else "fresh"),
             "game": f"Tempest simulator, task version {TASK_VERSION}, seed {c.seed}",
             **self.practice.describe(),
-            "device": f"{device}, {usable_cores()} cores; {threads}",
+            "device": f"{device}, cores: {usable_cores()}; {threads}",
             "budget": " or ".join(budget) or "none: stop it with Ctrl-C",
             "teacher": f"{self.teacher:,.0f} points on the {c.exam_games} exam games",
         } | ({"switched": f"{switched}, as before"} if switched else {})
