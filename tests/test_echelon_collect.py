@@ -1,6 +1,7 @@
 """Battles that a pupil practises in: who leads whom, what is stored, and crews that go on where they were saved."""
 
 from dataclasses import replace
+from math import pi
 
 import numpy as np
 import pytest
@@ -10,14 +11,15 @@ from protege.echelon import features as at
 from protege.echelon.battle import BY_TIME
 from protege.echelon.collect import Crew, Practice, maker_of, maps_of
 from protege.echelon.config import PRESETS, SELF, BadTraining, EchelonConfig, Stage, check, find_stage, stages_of
-from protege.echelon.grounds import OpenField, OverAndOver
+from protege.echelon.grounds import WALL_HEIGHT, OpenField, OverAndOver
 from protege.echelon.match import Idle
-from protege.echelon.mechs import BLUE, NOBODY, RED
+from protege.echelon.mechs import BLUE, HEAVY, MEDIUM, NOBODY, RED, REINFORCED, SCOUT
 from protege.echelon.network import NetworkConfig, PilotNetwork
 from protege.echelon.pupil import Pupil, advice_of, look, write_actions
 from protege.echelon.sim import Battles
 from protege.echelon.teacher import Teacher
 from protege.learn.ppo import PPOConfig
+from tests.echelon_fields import act, field, named, placed
 
 TINY = EchelonConfig(
     agents=16, horizon=8, chunk=4, network=NetworkConfig(16, 8, 4), ppo=PPOConfig(minibatches=2), imitation=1.0,
@@ -242,6 +244,21 @@ def test_a_wall_hides_the_teams_from_each_other():
     world = OpenField(wall=True)(list(range(8)), (40, 40), "2v2")
     battles = Battles(world, find_roster_of("2v2"), length=5)
     assert (battles.mechs["sees"] == [0b0010, 0b0001, 0b1000, 0b0100]).all(), "only its own partner"
+
+
+def test_a_missile_clears_the_wall_where_a_partner_paints_the_target():
+    def hits(height):
+        battles = field(
+            placed(BLUE, HEAVY, 14, 20), placed(BLUE, SCOUT, 24, 20), placed(RED, MEDIUM, 30, 20, yaw=pi),
+            build=lambda material: material[:height, 6:34, 19:21].fill(REINFORCED),
+        )  # fmt: skip
+        act(battles, {1: {"primary": True}})
+        happened = act(battles, {0: {"secondary": True}}, decisions=16)
+        assert named(happened, "missile_launch")[0]["amount"] == 1, "by paint"
+        return named(happened, "projectile_hit")
+
+    assert [hit["whom"] for hit in hits(WALL_HEIGHT)] == [2]
+    assert not hits(WALL_HEIGHT + 4)
 
 
 def test_maps_over_and_over_are_the_same_maps_with_other_chances():

@@ -9,10 +9,12 @@ import torch
 
 from protege import cli
 from protege.checkpoints import CheckpointMismatch, load
+from protege.echelon.battle import BY_ELIMINATION, BY_SCORE
 from protege.echelon.config import STAGES, EchelonConfig, Stage
-from protege.echelon.exams import examine
+from protege.echelon.exams import KILL_WITHIN, examine, points_of
 from protege.echelon.gauges import METRICS, Clock, Windows, shares_of
-from protege.echelon.match import find_player, measure
+from protege.echelon.match import Result, find_player, measure
+from protege.echelon.mechs import BLUE, RED
 from protege.echelon.network import NetworkConfig
 from protege.echelon.pupil import Pupil, load_network, load_pupil
 from protege.echelon.train import estimate, train
@@ -65,6 +67,19 @@ def brief(monkeypatch):
     """Settings of a training with battles as long as its rollouts."""
     monkeypatch.setitem(STAGES, "brief", Stage("1v1", 40, 8, (("medium", 1.0),)))
     return replace(TINY, stages=("brief",))
+
+
+@pytest.mark.parametrize(
+    "goal, ending, decisions, counts",
+    [
+        ("win", BY_SCORE, 200, 1.0), ("eliminate", BY_SCORE, 200, 0.0), ("eliminate", BY_ELIMINATION, 200, 1.0),
+        ("kill", BY_ELIMINATION, KILL_WITHIN, 1.0), ("kill", BY_ELIMINATION, KILL_WITHIN + 1, 0.0),
+    ],
+)  # fmt: skip
+def test_what_counts_as_success(goal, ending, decisions, counts):
+    result = Result(BLUE, ending, decisions, decisions / 4, (1.0, 0.0), (2, 0), (2, 0), (100.0, 0.0))
+    assert points_of(replace(STAGES["O3"], goal=goal), result) == counts
+    assert points_of(replace(STAGES["O3"], goal=goal), replace(result, winner=RED)) == 0.0
 
 
 def test_a_training_ends_when_an_exam_is_good_enough(tmp_path, monkeypatch):

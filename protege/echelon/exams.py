@@ -82,7 +82,10 @@ def examine(
     setting = Setting(stage.roster, (stage.size, stage.size), stage.length, maps=maker_of(maps))
     watched = _Watched(pupil, cancelled or threading.Event())
     results = play(watched, find_player(opponent), listed, setting, threads=threads)
-    points = [_points(stage, match, result, watched) for match, result in zip(listed, results)]
+    if stage.goal == "arrive":
+        points = [float(watched.in_time(match.seed)) for match in listed]
+    else:
+        points = [points_of(stage, result) for result in results]
     low, high = wilson(sum(points), len(points))
     team = max(1, sum(find_roster(stage.roster).members().team == BLUE))
     return {
@@ -110,13 +113,11 @@ def record_battle(
     )  # fmt: skip
 
 
-def _points(stage: Stage, match: Match, result: Result, watched: _Watched) -> float:
-    """What a battle counts."""
-    if stage.goal == "arrive":
-        return float(watched.in_time(match.seed))
-    if stage.goal == "kill":
-        won = result.winner == BLUE and result.ending == BY_ELIMINATION
-        return float(won and result.decisions <= KILL_WITHIN)
+def points_of(stage: Stage, result: Result) -> float:
+    """What the end of a battle counts where the goal is not a place."""
+    if stage.goal in ("kill", "eliminate"):
+        in_time = stage.goal == "eliminate" or result.decisions <= KILL_WITHIN
+        return float(in_time and result.winner == BLUE and result.ending == BY_ELIMINATION)
     return 0.5 if result.winner == NOBODY else float(result.winner == BLUE)
 
 

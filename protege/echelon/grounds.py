@@ -15,7 +15,7 @@ from protege.echelon.voxels import World, blank, derive, empty_world
 
 PITCH: Final = 5.0  # voxels between mechs that line up
 EDGE: Final = 6.0  # voxels from a team's line to the edge of the map
-WALL_HEIGHT: Final = 6
+WALL_HEIGHT: Final = 4  # as high as a heavy: nobody on the ground sees over it; missiles clear it from nearby
 WALL_GAP: Final = 6  # columns left free at both ends of the wall
 
 
