@@ -16,6 +16,7 @@ from protege.echelon.match import (
     Setting,
     UnknownPlayer,
     both_sides,
+    checkpoint_of,
     fight,
     find_player,
     measure,
@@ -190,3 +191,14 @@ def test_what_its_decisions_were_worth_is_recorded_beside_it():
         kills = frames["events"][frames["events"]["kind"] == KILL]["who"]
         assert rewards[:, :5, KILLS].sum(0) == pytest.approx([0.2 * (kills == i).sum() for i in range(5)])
         assert rewards[:, :5, DYING].sum(0) == pytest.approx(-0.2 * (last.mechs["hp"][:5] <= 0))
+
+
+# --- the champion ---------------------------------------------------------------------------------------------------
+
+
+def test_the_champion_is_small_has_a_card_and_beats_a_scripted_squad():
+    file = checkpoint_of("champion")
+    assert file is not None and file.stat().st_size < 10e6
+    assert "# Model card" in file.with_suffix(".md").read_text()
+    found = measure("champion", "hard", matches=8, seed=3)
+    assert found["blue_win_rate"] >= 0.75

@@ -22,8 +22,8 @@ class Match:
 
     game: Positional[Mechs]  # the game to play
     # who leads blue: trivial, easy, medium, hard, expert, champion, random, a run, a checkpoint, package.module:Class
-    blue: str = "hard"
-    red: str = "medium"  # who leads red
+    blue: str = "champion"
+    red: str = "expert"  # who leads red
     seed: int = 1  # the map and the battle follow from this number
     roster: str = "10v10"  # how many against how many; a wrong name is answered with the list
     out: Path = Path("match.rec")  # the file to write
@@ -36,8 +36,8 @@ class EvalEchelon:
     """Measure one side against another: every map is played twice, with the sides swapped."""
 
     # who leads blue: trivial, easy, medium, hard, expert, champion, random, a run, a checkpoint, package.module:Class
-    blue: str = "hard"
-    red: str = "medium"  # who leads red
+    blue: str = "champion"
+    red: str = "expert"  # who leads red
     matches: int = 200  # battles, an even number
     seed: int = 1  # the maps follow from this number
     roster: str = "10v10"  # how many against how many; a wrong name is answered with the list
@@ -68,8 +68,8 @@ class RecordEchelon:
 
     out: Path  # the file to write; its ending chooses the format: .gif, .mp4 or .webm
     recording: Positional[Path | None] = None  # the file that "protege match echelon" wrote; without it, a new battle
-    blue: str = "hard"  # who leads blue in a new battle, as in "protege match"
-    red: str = "medium"  # who leads red
+    blue: str = "champion"  # who leads blue in a new battle, as in "protege match"
+    red: str = "expert"  # who leads red
     seed: int = 1  # the new battle follows from this number
     roster: str = "10v10"  # how many against how many
     begin: float = 0.0  # the second of the battle at which the film begins
@@ -157,16 +157,16 @@ def _tell(command: WatchEchelon) -> int:
 
 
 def _watch_new_battle(command: WatchEchelon) -> int:
-    """There is nothing to show yet, so two scripted sides fight."""
+    """There is nothing to show yet, so the champion fights."""
     from tempfile import TemporaryDirectory
 
     from protege.commands.playing import serve_page
     from protege.echelon.match import fight
 
     with TemporaryDirectory() as folder:
-        print("no battle is recorded yet: hard fights medium for you (protege match echelon makes others)", flush=True)
-        path = Path(folder) / "hard-medium.rec"
-        fight("hard", "medium", path)
+        print("no battle is recorded yet: the champion fights expert (protege match echelon makes others)", flush=True)
+        path = Path(folder) / "champion-expert.rec"
+        fight("champion", "expert", path)
         return serve_page(command, "/battle?given=0", recordings=[path])
 
 
