@@ -38,7 +38,7 @@ STAGES: dict[str, tuple[tuple[int, ...], float, list[str], float]] = {
     "O1": ((1, 2, 3), 5.0, [*ALONE, *NEARLY_ALWAYS], 0.97),
     "O2": ((1, 2, 3), 10.0, [*ALONE, *NEARLY_ALWAYS], 0.97),
     "O3": ((1, 2, 3), 20.0, [*ALONE, *OFTEN, "--until", "0.93"], 0.90),
-    "O4": ((1,), 20.0, ["--exam-matches", "100", "--exam-seconds", "60", "--until", "0.85"], 0.50),
+    "O4": ((1,), 12.0, ["--exam-matches", "100", "--imitation-share", "0.2"], 0.50),
     "O5": ((1,), 30.0, ["--exam-matches", "100", "--until", "0.92"], 0.90),
     "O6": ((1,), 45.0, ["--exam-matches", "100", "--until", "0.92"], 0.90),
     "O7": ((1,), 60.0, ["--exam-matches", "100", "--until", "0.85"], 0.75),
@@ -74,7 +74,7 @@ def stage_proof(tmp_path: Path, name: str) -> list[dict[str, Any]]:
             )  # fmt: skip
             found |= {f"{kind}_{key}": result[key] for key in ("success", "success_low", "success_high", "length_mean")}
         if name == "O4":
-            found["wins_with_indirect_missile_kills"] = indirect_share(path)
+            found |= {f"indirect_missile_kills_in_wins_against_{red}": indirect_share(path, red) for red in stage.exam}
         if name == "O7":
             unseen = examine(load_pupil(path), stage, stage.exam[0], matches=100, seed=SEED, threads=2)
             found |= {
@@ -110,7 +110,7 @@ def indirect_kills(events: Any) -> Any:
     return np.array([bool(of_missile) and launched(event) for of_missile, event in zip(killed, events)], np.bool_)
 
 
-def indirect_share(path: Path) -> float:
+def indirect_share(path: Path, red: str) -> float:
     """Of wins on the walled field, the share with a kill by missile, launched at what somebody else had painted."""
     stage, wins = find_stage("O4"), []
 
@@ -123,7 +123,7 @@ def indirect_share(path: Path) -> float:
 
     matches = [Match(seed_of(EVALUATION, SEED, index)) for index in range(100)]
     setting = Setting(stage.roster, (stage.size, stage.size), stage.length, maps=maker_of(maps_of(stage, 1)))
-    play(load_pupil(path), find_player(stage.exam[0]), matches, setting, recorded=look)
+    play(load_pupil(path), find_player(red), matches, setting, recorded=look)
     return float(np.mean(wins)) if wins else 0.0
 
 
@@ -145,7 +145,7 @@ def test_echelon_O3(tmp_path):
 def test_echelon_O4(tmp_path):
     """A heavy and a scout with a wall between the teams: most wins come with missiles at targets the other painted."""
     runs = stage_proof(tmp_path, "O4")
-    assert all(run["wins_with_indirect_missile_kills"] > 0.5 for run in runs)
+    assert all(run["indirect_missile_kills_in_wins_against_idle"] > 0.5 for run in runs)
 
 
 def test_echelon_O5(tmp_path):

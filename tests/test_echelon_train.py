@@ -72,7 +72,7 @@ def brief(monkeypatch):
 @pytest.mark.parametrize(
     "goal, ending, decisions, counts",
     [
-        ("win", BY_SCORE, 200, 1.0), ("eliminate", BY_SCORE, 200, 0.0), ("eliminate", BY_ELIMINATION, 200, 1.0),
+        ("win", BY_SCORE, 200, 1.0), ("kill", BY_SCORE, KILL_WITHIN, 0.0),
         ("kill", BY_ELIMINATION, KILL_WITHIN, 1.0), ("kill", BY_ELIMINATION, KILL_WITHIN + 1, 0.0),
     ],
 )  # fmt: skip

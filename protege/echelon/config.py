@@ -28,7 +28,7 @@ class Stage:
     exam: tuple[str, ...] = ("medium",)  # opponents in exams; the first is the one that counts
     ground: Literal["generated", "open", "wall"] = "generated"
     maps: int = 0  # that are played over and over; 0 for a new one in every battle
-    goal: Literal["win", "arrive", "kill", "eliminate"] = "win"  # what counts as success in exams
+    goal: Literal["win", "arrive", "kill"] = "win"  # what counts as success in exams
     gate: float = 2.0  # success in an exam that ends the stage; above 1, only its share of the budget does
     share: float = 1.0  # of the budget: the stage ends then at the latest
     rewards: tuple[tuple[str, float], ...] = ()  # weights that differ from those of the training
@@ -37,12 +37,16 @@ class Stage:
 _SCRIPTED: Final = (("medium", 0.25), ("hard", 0.5), ("expert", 0.25))
 _NO_OUTCOME: Final = (("outcome_first", 0.0), ("outcome", 0.0))  # who is alone wins whatever it does
 _FIGHT: Final = (("approach", 0.0), ("presence", 0.0), ("score", 0.0), ("outcome_first", 1.0))
+_KILLS: Final = (
+    ("approach", 0.0), ("presence", 0.0), ("score", 0.0), ("outcome_first", 0.0), ("outcome", 0.0),
+    ("damage", 0.5), ("kill", 1.0), ("assist", 0.5), ("own_share_first", 0.5),
+)  # fmt: skip
 STAGES: Final = {
     # What a learner that works must be able to do, from the least on.
     "O1": Stage("1v0", 40, 120, (("idle", 1.0),), ("idle",), goal="arrive", rewards=_NO_OUTCOME),
     "O2": Stage("1v1", 40, 240, (("idle", 1.0),), ("idle",), ground="open", goal="kill", rewards=_FIGHT),
     "O3": Stage("1v1", 40, 240, (("medium", 1.0),)),
-    "O4": Stage("2v2", 40, 480, (("medium", 1.0),), ground="wall", goal="eliminate", rewards=_FIGHT),
+    "O4": Stage("2v2", 40, 480, (("idle", 0.6), ("hard", 0.4)), ("idle", "hard"), ground="wall", rewards=_KILLS),
     "O5": Stage("5v5", 60, 240, (("medium", 1.0),), maps=1),
     "O6": Stage("10v10", 100, 500, (("medium", 1.0),), maps=1),
     "O7": Stage("10v10", 100, 500, (("medium", 1.0),), maps=100),

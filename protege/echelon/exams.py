@@ -115,9 +115,9 @@ def record_battle(
 
 def points_of(stage: Stage, result: Result) -> float:
     """What the end of a battle counts where the goal is not a place."""
-    if stage.goal in ("kill", "eliminate"):
-        in_time = stage.goal == "eliminate" or result.decisions <= KILL_WITHIN
-        return float(in_time and result.winner == BLUE and result.ending == BY_ELIMINATION)
+    if stage.goal == "kill":
+        won = result.winner == BLUE and result.ending == BY_ELIMINATION
+        return float(won and result.decisions <= KILL_WITHIN)
     return 0.5 if result.winner == NOBODY else float(result.winner == BLUE)
 
 

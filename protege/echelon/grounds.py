@@ -16,7 +16,6 @@ from protege.echelon.voxels import World, blank, derive, empty_world
 PITCH: Final = 5.0  # voxels between mechs that line up
 EDGE: Final = 6.0  # voxels from a team's line to the edge of the map
 WALL_HEIGHT: Final = 4  # as high as a heavy: nobody on the ground sees over it; missiles clear it from nearby
-WALL_GAP: Final = 6  # columns left free at both ends of the wall
 
 
 class MapMaker(Protocol):
@@ -32,7 +31,7 @@ class OpenField:
     """Flat ground with the zone in the middle; teams line up at opposite edges, where the seed puts them."""
 
     def __init__(self, wall: bool = False):
-        """`wall`: one that nothing goes through stands between the teams and across the zone, open at both ends."""
+        """`wall`: one from edge to edge that nothing goes through stands between the teams and across the zone."""
         self.wall = wall
 
     def __call__(
@@ -51,7 +50,7 @@ class OpenField:
         made.seed[0] = seed
         if self.wall:
             middle = size[0] // 2
-            made.material[0, :WALL_HEIGHT, WALL_GAP : size[1] - WALL_GAP, middle - 1 : middle + 1] = REINFORCED
+            made.material[0, :WALL_HEIGHT, :, middle - 1 : middle + 1] = REINFORCED
         dice = np.random.default_rng(seed)
         line = PITCH * (np.bincount(members.team).max() - 1)
         first = dice.uniform(EDGE, size[1] - EDGE - line, 2)
