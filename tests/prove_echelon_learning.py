@@ -41,7 +41,7 @@ STAGES: dict[str, tuple[tuple[int, ...], float, list[str], float]] = {
     "O4": ((1,), 12.0, ["--exam-matches", "100", "--imitation-share", "0.2"], 0.50),
     "O5": ((1,), 30.0, ["--exam-matches", "100", "--until", "0.92"], 0.90),
     "O6": ((1,), 45.0, ["--exam-matches", "100", "--until", "0.92"], 0.90),
-    "O7": ((1,), 60.0, ["--exam-matches", "100", "--until", "0.85"], 0.75),
+    "O7": ((1,), 25.0, ["--exam-matches", "100", "--imitation-share", "0.3", "--until", "0.85"], 0.75),
 }
 
 
