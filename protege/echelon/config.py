@@ -46,7 +46,7 @@ STAGES: Final = {
     "O1": Stage("1v0", 40, 120, (("idle", 1.0),), ("idle",), goal="arrive", rewards=_NO_OUTCOME),
     "O2": Stage("1v1", 40, 240, (("idle", 1.0),), ("idle",), ground="open", goal="kill", rewards=_FIGHT),
     "O3": Stage("1v1", 40, 240, (("medium", 1.0),)),
-    "O4": Stage("2v2", 40, 480, (("idle", 0.6), ("hard", 0.4)), ("idle", "hard"), ground="wall", rewards=_KILLS),
+    "O4": Stage("2v2", 40, 480, (("idle", 1.0),), ("idle", "hard"), ground="wall", rewards=_KILLS),
     "O5": Stage("5v5", 60, 240, (("medium", 1.0),), maps=1),
     "O6": Stage("10v10", 100, 500, (("medium", 1.0),), maps=1),
     "O7": Stage("10v10", 100, 500, (("medium", 1.0),), maps=100),
