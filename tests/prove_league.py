@@ -45,7 +45,7 @@ START = os.environ.get("PROVE_START", "champion")
 PAST = os.environ.get("PROVE_PAST", "").split()
 GOING_ON_MINUTES = float(os.environ.get("PROVE_MINUTES", "30"))
 GOING_ON = (
-    "--stages squad --imitation 0 --ppo.learning-rate 3e-4 --ppo.final-learning-rate 5e-5 --ppo.entropy 0.002 "
+    "--stages squad --imitation 0 --ppo.learning-rate 1e-4 --ppo.final-learning-rate 2e-5 --ppo.entropy 0.002 "
     "--ppo.final-entropy 0.002"
 ).split()
 POOL_MATCHES = 100  # against each of the pool
