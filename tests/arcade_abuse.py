@@ -21,7 +21,7 @@ from protege.tempest.bridge import Agent, Bridge, BridgeConfig
 from protege.tempest.env import starts
 from protege.tempest.streams import Steps
 from protege.tempest.teacher import ACTIONS
-from tests.arcade_client import FRAME_BYTES, HEADER, PLAIN, Machine
+from tests.arcade_client import FRAME_BYTES, HEADER, PLAIN, Machine, wait_until
 
 VALUES_AT = struct.calcsize(HEADER)
 TAG = 151  # the first of two values that carry the index of the frame and the number of the connection
@@ -207,6 +207,7 @@ class Honest(threading.Thread):
         self.join()
         if self.problem:
             raise AssertionError(f"an honest client was lost after {self.ticks} ticks: {tallies}") from self.problem
+        wait_until(lambda: self.client.ledger.steps[self.client.number] >= self.decisions - 1)
         told = self.client.ledger.steps[self.client.number]
         assert self.decisions - 1 <= told <= self.decisions, f"{told} of {self.decisions} decisions were told"
 

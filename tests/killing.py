@@ -85,9 +85,10 @@ def kill_savers(folder: Path, kills: int, seed: int) -> Killed:
 
     moments, result, number = random.Random(seed), Killed(), 0
     with Nursery() as nursery:
-        for _ in range(kills):
+        for kill in range(kills):
+            delay_s, is_last = moments.uniform(0, 0.08), kill == kills - 1  # the last gets to work on any machine
             # What an earlier writer saved but could not report is where the next one went on.
-            finished = max(number, nursery.kill_a_writer("save", folder, moments.uniform(0, 0.08)))
+            finished = max(number, nursery.kill_a_writer("save", folder, delay_s, at_work=is_last))
             last = folder / "last.safetensors"
             result.in_the_middle += any(folder.glob(".*.tmp"))
             remove_drafts(folder)
@@ -108,8 +109,9 @@ def kill_loggers(folder: Path, kills: int, seed: int) -> Killed:
 
     moments, result, number = random.Random(seed), Killed(), 0
     with Nursery() as nursery:
-        for _ in range(kills):
-            finished = max(number, nursery.kill_a_writer("log", folder, moments.uniform(0.03, 0.12)))
+        for kill in range(kills):
+            delay_s, is_last = moments.uniform(0.03, 0.12), kill == kills - 1  # the last gets to work on any machine
+            finished = max(number, nursery.kill_a_writer("log", folder, delay_s, at_work=is_last))
             result.kills, result.written = result.kills + 1, finished
             if not (folder / "run" / "run.json").exists():
                 continue

@@ -347,6 +347,7 @@ def test_one_command_starts_learner_page_and_clients_and_ends_them(roms, tmp_pat
         until(lambda: sum("came" in line for line in told) >= 2 and any("dashboard: " in line for line in told), 180.0)
         assert len(launcher.clients()) == 2
         page = next(line for line in told if "dashboard: " in line).partition("dashboard: ")[2].partition("#")[0]
+        until(lambda: json.load(urlopen(f"{page}api/runs"))[0]["step"] > 0, 180.0)
         (run,) = json.load(urlopen(f"{page}api/runs"))
         (arcade,) = json.load(urlopen(f"{page}api/games/tempest"))["arcades"]
         assert arcade == {"server": words[4].partition(":")[2], "player": run["name"]}

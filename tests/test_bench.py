@@ -76,7 +76,7 @@ def test_the_update_benchmark_reports_every_promised_figure_for_a_small_replay_t
 
 @pytest.mark.slow
 def test_the_training_benchmark_of_squads_tells_where_its_time_goes() -> None:
-    figures = training(8.0, slices=1)
+    figures = training(15.0, slices=1)
     assert figures["train_agent_steps_per_s"] > 0 and figures["train_agent_steps_per_s_one_thread"] > 0
     for kind in ("time_", "cpu_"):
         shares = [value for name, value in figures.items() if name.startswith(kind)]

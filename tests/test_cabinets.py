@@ -44,6 +44,12 @@ CONFIG = TempestConfig(
 )
 
 
+@pytest.fixture(autouse=True)
+def keep_priority(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Practice steps back behind other programs, and so would all later tests of this process."""
+    monkeypatch.setattr("protege.tempest.cabinets.step_back", lambda: None)
+
+
 def practice(folder: Path, **changes: Any) -> CabinetPractice:
     config = replace(CONFIG, rainbow=replace(CONFIG.rainbow, **changes))
     told: list[str] = []

@@ -30,7 +30,7 @@ from tests.terminals import Terminal
 
 START_SECONDS = 240.0  # the game may have to be compiled first
 ROW = r"(?m)^ +\d[\d,]* .*\n"
-WORDS = "train tempest --preset smoke --minutes 15 --compare 0 --no-dashboard --run r --exam-frames 400"
+WORDS = "train tempest --preset smoke --minutes 60 --compare 0 --no-dashboard --run r --exam-frames 400"
 
 
 def training(folder):

@@ -189,7 +189,8 @@ def test_a_long_history_is_finest_where_it_is_newest(tmp_path):
     assert found["high"][0] == 14_999.0 and found["mean"][-1] == 0.0
 
 
-def test_viewers_who_are_as_far_share_one_reading(tmp_path):
+def test_viewers_who_are_as_far_share_one_reading(tmp_path, monkeypatch):
+    monkeypatch.setattr("protege.dashboard.feeds.REMEMBERED_S", 60.0)
     with make_run(tmp_path, "one"):
         feeds = Feeds(tmp_path)
         first = feeds.news("one", Place())
@@ -530,7 +531,7 @@ def test_no_more_shows_than_a_machine_can_play(tmp_path, monkeypatch):
 # --- beside a training ---
 
 
-def wait_for(condition, seconds=20.0):
+def wait_for(condition, seconds=60.0):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import Popen
+from typing import Any
 
 import numpy as np
 import pytest
@@ -98,9 +100,13 @@ class Player(Listener):
         super().__init__()
         self.dice = np.random.default_rng(7)
         self.decisions = 0
+        self.victim: Popen[Any] | None = None  # to be killed in the middle of the next decision
 
     def decide(self, frames: Frames, clients: Places) -> tuple[np.ndarray, np.ndarray]:
         self.decisions += len(clients)
+        if self.victim is not None:
+            self.victim.kill()
+            self.victim = None
         chosen = frames.advice.copy()
         wild = self.dice.random(len(clients)) < 0.5
         chosen[wild] = self.dice.integers((0, 0, -31), (2, 2, 32), (int(wild.sum()), 3))
@@ -243,7 +249,7 @@ def test_a_client_outlives_its_server_and_plays_on_for_the_next(roms, tmp_path, 
 def test_a_client_that_is_killed_leaves_a_cut_stream_and_its_place_to_the_next(roms, tmp_path, bridge, player):
     with Mame(roms, tmp_path / "one", PROTEGE_SERVER=server(bridge.port), PROTEGE_NAME="one") as mame:
         until(lambda: player.decisions > 100)
-        mame.process.kill()
+        player.victim = mame.process  # while it decides: between two lives there would be nothing to cut
         until(lambda: not bridge.clients())
     until(lambda: player.count("truncated") == 1)
     with Mame(roms, tmp_path / "two", PROTEGE_SERVER=server(bridge.port), PROTEGE_NAME="two"):

@@ -204,7 +204,7 @@ def test_the_clients_of_a_server_are_a_show_with_the_players_reasons(tmp_path):
             time.sleep(0.05)
             wanted = machine.row.copy()
             reply = client.play(machine)
-            wait_until(lambda: heard(show.tick())["games"])
+            wait_until(lambda: bridge.batches == 201 and heard(show.tick())["games"])
             said = heard(show.tick())
             (game,) = said["games"]
             assert said["note"].startswith("1 connected, first cabinet 7: playing, ")

@@ -57,7 +57,7 @@ def near(lit: np.ndarray, reach: int) -> np.ndarray:
 def test_a_clients_game_is_seen_as_its_machine_shows_it(tmp_path, visits):  # noqa: F811
     agent = Champion()
     with (
-        Bridge(agent, BridgeConfig(port=0, screens=tmp_path)) as bridge,
+        Bridge(agent, BridgeConfig(port=0, silent_s=600.0, screens=tmp_path)) as bridge,
         served(tmp_path, {"tempest": TempestShows(tmp_path)}) as page_served,
         Client(bridge.port, wire.greet(name="cabinet 7"), patience=60.0) as client,
     ):
