@@ -10,7 +10,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -103,6 +103,9 @@ class Result(NamedTuple):
     detail: Mapping[str, Any] = {}
     recording: bytes | None = None
     styles: tuple[Mapping[str, float], Mapping[str, float]] | None = None
+
+
+Filing = Callable[[Result], object]  # what is done with a match as soon as it is over
 
 
 class Payoff(NamedTuple):

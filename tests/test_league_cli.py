@@ -2,6 +2,9 @@
 
 import json
 import sqlite3
+import subprocess
+import sys
+import time
 from typing import Any
 
 import pytest
@@ -11,7 +14,7 @@ from protege.league import create_league, open_league
 from protege.ledger import CANDIDATE, MEMBER, RETIRED
 from protege.matchmaking import Rules
 from protege.tempest import contest
-from tests.league_games import add_member, make_checkpoint, make_league, meet
+from tests.league_games import add_member, make_checkpoint, make_league, meet, recount
 
 
 @pytest.fixture
@@ -59,6 +62,33 @@ def test_an_echelon_league_has_five_levels_and_chance(folder, capsys):
         assert [entry.name for entry in league.entries()] == ["random", "trivial", "easy", "medium", "hard", "expert"]
         assert league.signature["roster"] == "5v5" and league.anchor.name == "medium"
     assert "10v11" in refused(capsys, "init", "more", "--roster", "10v11")
+
+
+@pytest.mark.parametrize(
+    ("made", "players"),
+    [
+        ("--game tempest", ("random", "teacher")),
+        ("--game echelon --roster 1v1 --size 40 --length 240", ("medium", "hard")),
+    ],
+)
+def test_a_killed_match_keeps_the_games_that_were_over(folder, capsys, made, players):
+    run(capsys, "init", "mine", *made.split())
+    command = [sys.executable, "-m", "protege.cli", "league", "match", "mine", *players, "--games", "2000"]
+    with open_league("mine") as league:
+        process, deadline = subprocess.Popen(command), time.monotonic() + 240
+        try:
+            while league.counts()["matches"] < 20 and time.monotonic() < deadline:
+                assert process.poll() is None
+                time.sleep(0.01)
+        finally:
+            process.kill()
+            process.wait()
+        kept = league.counts()
+        assert 20 <= kept["matches"] < 2000 and kept["pending"] == kept["matches"]
+        recount(league)
+        run(capsys, "match", "mine", *players, "--games", "2")
+        assert league.counts()["matches"] == kept["matches"] + 2 and league.counts()["pending"] == 0
+        recount(league)
 
 
 def test_mistakes_are_answered_in_one_line(folder, capsys):

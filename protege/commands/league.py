@@ -237,7 +237,7 @@ def run_match(command: LeagueMatch) -> int:
     with open_league(command.league, command.runs) as league:
         first, second = league.find(command.first), league.find(command.second)
         results = _meet(league, _contest(league, command.threads), first, second, command.games, command.record)
-        league.file(results, ends_period=True)
+        league.close_period()
         score = sum(result.score for result in results)
         low, high = wilson(score, len(results))
         after = [league.by_id(entry.id) for entry in (first, second)]
@@ -258,7 +258,7 @@ def run_match(command: LeagueMatch) -> int:
 def _meet(
     league: "League", contest: Any, first: "Entry", second: "Entry", games: int, record: int = 0
 ) -> list["Result"]:
-    """Matches of two entries on maps that are new to them."""
+    """Matches of two entries on maps that are new to them, each filed when it is over: a kill loses no other."""
     from protege.ledger import LeagueError
 
     per_map = 2 if league.game == "echelon" else 1
@@ -267,7 +267,7 @@ def _meet(
         raise LeagueError(f"two different players and {what} are needed; got {first.name}, {second.name} and {games}")
     players = league.opponent(first), league.opponent(second)
     maps = league.reserve_maps(first.id, second.id, games // per_map)
-    found: list[Result] = contest.play(*players, maps, record)
+    found: list[Result] = contest.play(*players, maps, record, lambda result: league.file([result], ends_period=False))
     return found
 
 
@@ -301,10 +301,8 @@ def run_tournament(command: LeagueTournament) -> int:
             contest.ahead = command.rounds * command.games
         for number in range(command.rounds):
             last = not command.no_record and number == command.rounds - 1
-            for first, second in pairs:  # filed as they are played: a kill loses one pair, not a round
-                results = _meet(league, contest, first, second, command.games, int(last))
-                played += len(results)
-                league.file(results, ends_period=False)
+            for first, second in pairs:
+                played += len(_meet(league, contest, first, second, command.games, int(last)))
             league.close_period()
             print(f"round {number + 1} of {command.rounds}: {played:,} matches", flush=True)
         _print_table(league, table(league))
@@ -342,7 +340,7 @@ def run_promote(command: LeaguePromote) -> int:
             while contest is not None and verdict.missing:  # the matches may change who the best are
                 for other, games in verdict.missing:
                     even = games + games % 2
-                    league.file(_meet(league, contest, entry, league.by_id(other), even, record=1))
+                    _meet(league, contest, entry, league.by_id(other), even, record=1)
                 league.close_period()
                 verdict = league.verdict(entry)
             print(f"{entry.name}: {'promoted' if verdict.passed else 'not promoted'}, {verdict.reason}")

@@ -13,6 +13,7 @@ from protege.echelon.account import flag
 from protege.echelon.battle import LASER_HIT, MISSILE_LAUNCH, PROJECTILE_HIT
 from protege.echelon.env import TASK_VERSION
 from protege.echelon.match import Match, Player, Setting, find_player, play
+from protege.echelon.match import Result as Played
 from protege.echelon.mechs import BLUE, NOBODY, RED, RULES, TICK_S, find_roster
 from protege.echelon.recording import Recording
 from protege.echelon.sim import VERSION as RULES_VERSION
@@ -20,7 +21,7 @@ from protege.echelon.teacher import LEVELS
 from protege.echelon.world import VERSION as MAP_VERSION
 from protege.evaluate import EVALUATION, seed_of
 from protege.league import Opponent
-from protege.ledger import Result
+from protege.ledger import Filing, Result
 
 SCRIPTED: Final = ("random", *LEVELS)
 ANCHOR: Final = "medium"
@@ -54,29 +55,38 @@ class Contest:
         """Raise unless this is a player; its network is built once to see."""
         self._find(player)
 
-    def play(self, first: Opponent, second: Opponent, maps: Sequence[int], record: int = 0) -> list[Result]:
-        """Two matches on each map, with sides swapped; those on the first `record` maps are recorded and looked at."""
+    def play(
+        self, first: Opponent, second: Opponent, maps: Sequence[int], record: int = 0, file: Filing | None = None
+    ) -> list[Result]:
+        """Two matches on each map, with sides swapped; those on the first `record` maps are recorded and looked at.
+
+        `file` is given each result as soon as there is one.
+        """
         numbers = [(number, swapped) for number in maps for swapped in (False, True)]
         matches = [Match(seed_of(EVALUATION, SEED, number), swapped) for number, swapped in numbers]
         players, names = (self._find(first.player), self._find(second.player)), (first.name, second.name)
         kept: dict[int, bytes] = {}
-        split = 2 * min(record, len(maps))
-        results = play(
-            *players, matches[:split], self.setting, threads=self.threads, names=names, recorded=kept.__setitem__
-        ) + play(*players, matches[split:], self.setting, threads=self.threads)
-        found = []
-        for i, ((number, swapped), result) in enumerate(zip(numbers, results)):
+        found: dict[int, Result] = {}
+
+        def ended(i: int, result: Played) -> None:
             recording = Recording(kept[i]) if i in kept else None
-            found.append(
-                Result(
-                    first.id, second.id, 0.5 if result.winner == NOBODY else float(result.winner == BLUE),
-                    number, swapped,
-                    detail={"seconds": result.seconds, "scores": result.score, "kills": result.kills},
-                    recording=kept.get(i),
-                    styles=(style(recording, BLUE), style(recording, RED)) if recording else None,
-                )
+            found[i] = Result(
+                first.id, second.id, 0.5 if result.winner == NOBODY else float(result.winner == BLUE), *numbers[i],
+                detail={"seconds": result.seconds, "scores": result.score, "kills": result.kills},
+                recording=kept.get(i),
+                styles=(style(recording, BLUE), style(recording, RED)) if recording else None,
             )  # fmt: skip
-        return found
+            if file is not None:
+                file(found[i])
+
+        split = 2 * min(record, len(maps))
+        recorded: dict[str, Any] = {"names": names, "recorded": kept.__setitem__}
+        play(*players, matches[:split], self.setting, threads=self.threads, ended=ended, **recorded)
+        play(
+            *players, matches[split:], self.setting, threads=self.threads,
+            ended=lambda i, result: ended(split + i, result),
+        )  # fmt: skip
+        return [found[i] for i in range(len(matches))]
 
     def _find(self, player: str) -> Player:
         if player not in self._players:

@@ -137,8 +137,13 @@ class Result:
 def play(
     blue: Player, red: Player, matches: Sequence[Match], setting: Setting = Setting(), *, threads: int = 1,
     names: tuple[str, str] = ("blue", "red"), recorded: Callable[[int, bytes], None] | None = None,
+    ended: Callable[[int, Result], None] | None = None,
 ) -> list[Result]:  # fmt: skip
-    """Play these matches, many at a time. With `recorded`, it is given each match's number and its recording."""
+    """Play these matches, many at a time.
+
+    With `recorded`, it is given each match's number and its recording; `ended` is given its number and result after
+    that, both as soon as it is over.
+    """
     if not matches:
         return []
     channels = _channels(blue, red)
@@ -160,6 +165,8 @@ def play(
                 results[number] = _result(battles, int(b))
                 if recorded is not None:
                     recorded(number, batch.recorders.pop(int(b)).to_bytes())
+                if ended is not None:
+                    ended(number, results[number])
             batch.begin_next(int(b))
             if rewards is not None:
                 rewards.begin(int(b))

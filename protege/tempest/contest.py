@@ -4,7 +4,7 @@ Each plays alone, so a game that was played for one match serves every other mat
 player plays: how much it turns, fires and zaps, and what its lives are worth.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from protege.evaluate import EVALUATION
 from protege.league import Opponent
-from protege.ledger import Result
+from protege.ledger import Filing, Result
 from protege.tempest import ram, sim
 from protege.tempest.env import TASK_VERSION, Games, starts, to_commands
 from protege.tempest.players import BUILT_IN, Player, find_player, words
@@ -56,24 +56,39 @@ class Contest:
         """Raise unless this is a player; its network is built once to see."""
         self._find(player)
 
-    def play(self, first: Opponent, second: Opponent, maps: Sequence[int], record: int = 0) -> list[Result]:
-        """One match on each map. Nothing is recorded, as any game can be played again from its map."""
-        found = [self._figures(who.player, maps) for who in (first, second)]
-        return [
-            Result(
+    def play(
+        self, first: Opponent, second: Opponent, maps: Sequence[int], record: int = 0, file: Filing | None = None
+    ) -> list[Result]:
+        """One match on each map. Nothing is recorded, as any game can be played again from its map.
+
+        `file` is given each result as soon as there is one: when the second player's game is over.
+        """
+        self._play(first.player, maps)
+        found: dict[int, Result] = {}
+
+        def ended(number: int) -> None:
+            one, other = (self._played[who.player, number] for who in (first, second))
+            found[number] = Result(
                 first.id, second.id, _points(one["score"], other["score"]), number,
                 detail={"scores": [one["score"], other["score"]]}, styles=(_style(one), _style(other)),
-            )
-            for number, one, other in zip(maps, *found, strict=True)
-        ]  # fmt: skip
+            )  # fmt: skip
+            if file is not None:
+                file(found[number])
+
+        self._play(second.player, maps, ended)
+        return [found[number] for number in maps]
 
     def _find(self, player: str) -> Player:
         if player not in self._players:
             self._players[player] = find_player(player)
         return self._players[player]
 
-    def _figures(self, player: str, maps: Sequence[int]) -> list[Figures]:
+    def _play(self, player: str, maps: Sequence[int], ended: Callable[[int], None] = lambda number: None) -> None:
+        """Play the games on these maps that have not been played yet; `ended` is told of each that is over."""
         new = [number for number in maps if (player, number) not in self._played]
+        for number in maps:
+            if number not in new:
+                ended(number)
         if new:
             rest = range(max(new) + 1, min(new) + self.ahead)
             new += [number for number in rest if (player, number) not in self._played]
@@ -81,23 +96,26 @@ class Contest:
                 starts(1, seed=self.setting.seed, level=self.setting.level, domain=EVALUATION, first=number)
                 for number in new
             ]
-            ended, sums = watched(self._find(player), np.concatenate(begin), self.setting.max_frames, self.threads)
-            deaths = words(ended, ram.DEATHS, ram.DEATH_KINDS).sum(axis=1)
-            for i, number in enumerate(new):
-                self._played[player, number] = dict(zip(SUMS, sums[i].tolist())) | {
-                    "score": int(words(ended, ram.SCORE)[i]),
-                    "level": int(ended[i, ram.P1_LEVEL]) + 1,
-                    "lives": float(max(1, deaths[i])),
+            games = watched(self._find(player), np.concatenate(begin), self.setting.max_frames, self.threads)
+            for i, row, sums in games:
+                deaths = words(row, ram.DEATHS, ram.DEATH_KINDS).sum()
+                self._played[player, new[i]] = dict(zip(SUMS, sums.tolist())) | {
+                    "score": int(words(row, ram.SCORE)[0]),
+                    "level": int(row[0, ram.P1_LEVEL]) + 1,
+                    "lives": float(max(1, deaths)),
                 }
-        return [self._played[player, number] for number in maps]
+                if new[i] in maps:
+                    ended(new[i])
 
 
 SUMS: Final = ("frames", "fire", "zap", "turning", "still", "reversals")
 
 
-def watched(player: Player, rows: Rows, max_frames: int, threads: int) -> tuple[Rows, npt.NDArray[np.float64]]:
-    """Play games to their ends; returns them as they ended, and (games, SUMS) of what the player did in each."""
-    ended, sums = np.empty_like(rows), np.zeros((len(rows), len(SUMS)))
+def watched(
+    player: Player, rows: Rows, max_frames: int, threads: int
+) -> Iterator[tuple[int, Rows, npt.NDArray[np.float64]]]:
+    """Play games to their ends; of each, as it ends, its number, its row and the SUMS of what the player did in it."""
+    sums = np.zeros((len(rows), len(SUMS)))
     where, before = np.arange(len(rows)), np.zeros(len(rows), np.int64)  # games that go on, and the last turn in each
     games = Games(rows, threads=threads)
     while len(where):
@@ -110,10 +128,10 @@ def watched(player: Player, rows: Rows, max_frames: int, threads: int) -> tuple[
         frames = games.step(commands)
         stopped = frames.over | (frames.frame >= max_frames)
         if stopped.any():
-            ended[where[stopped]] = games.rows[stopped]
+            over = [(int(where[i]), games.rows[i : i + 1].copy()) for i in np.flatnonzero(stopped)]
             where = where[~stopped]
             games.keep(np.flatnonzero(~stopped))
-    return ended, sums
+            yield from ((i, row, sums[i]) for i, row in over)
 
 
 def _points(one: float, other: float) -> float:
