@@ -296,11 +296,12 @@ class PilotNetwork(Policy):
         return total / choices_of(chances)
 
     def _foresee(self, seen: Tensors, out: Tensor, starts: Tensor) -> Tensor | None:
-        """How wrong the predicted next observation is; where none follows in the chunk, not at all."""
+        """How wrong the predicted next observation is; where none follows in the chunk, or death, not at all."""
         if self.foresight is None:
             return None
         wrong = (self.foresight(out[:, :-1]) - seen["own"][:, 1:]).square().mean(-1)
-        wrong = torch.where(starts[:, 1:], 0.0, wrong)
+        gone = (seen["own"][:, 1:] == 0).all(-1)  # the dead see nothing, not even themselves
+        wrong = torch.where(starts[:, 1:] | gone, 0.0, wrong)
         return torch.cat([wrong, torch.zeros_like(wrong[:, :1])], 1)
 
     @torch.no_grad()

@@ -5,9 +5,9 @@ file. Of the learned players a line-up of a few takes part at a time, because ea
 run; over time everybody has the chance that the league gives. Opponents are known by their names, which never change.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -136,6 +136,15 @@ class Rivals:
         if games:
             self.league.report(self.agent.id, games)
             self.agent = self.league.by_id(self.agent.id)
+
+    def save(self) -> dict[str, Any]:
+        """What its draws go on with; all else is in the league."""
+        return {"random": self._random.bit_generator.state, "line_up": self._line_up, "rollouts": self._rollouts}
+
+    def load(self, saved: Mapping[str, Any]) -> None:
+        """Go on with the draws of an earlier start."""
+        self._random.bit_generator.state = saved["random"]
+        self._line_up, self._rollouts = list(saved["line_up"]), saved["rollouts"]
 
     # What it leaves there.
 

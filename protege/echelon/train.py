@@ -143,6 +143,10 @@ class _Loop(Loop):
         """What the settings alone would give now; of the advisor, the share of its weight at the start."""
         return Scheduled(self.agent_steps, 0.0, linear(self.lived(), 1.0, 0.0, self.config.imitation_share))
 
+    def advice(self) -> float:
+        """How much the advisor is imitated now."""
+        return self.config.imitation * self.switches.teacher(self.scheduled())
+
     # --- the loop ---
 
     def start(self, resume: bool) -> None:
@@ -200,7 +204,7 @@ class _Loop(Loop):
         practice, clock, lived = self.practice, self.clock, self.lived()
         if self.rivals is not None:
             practice.meet(self.rivals.chances())
-        imitation = self.config.imitation * self.switches.teacher(self.scheduled())
+        imitation = self.advice()
         began = time.perf_counter()
         steps = practice.play(lived, advised=imitation > 0)
         then = time.perf_counter()
@@ -332,6 +336,8 @@ class _Loop(Loop):
         self.network.load_state_dict(PilotNetwork(self.config.network).state_dict())
         self._take_main_weights()
         self.learner.optimiser.state.clear()
+        if self.rivals is not None:
+            self.practice.meet(self.rivals.chances())  # a new life is unrated: others are within its reach
         self.practice.begin_anew()
         self.windows.clear()
         self._look_around()
@@ -401,7 +407,7 @@ class _Loop(Loop):
         if self.stage_number + 1 < len(self.stages):
             if first["success_low"] >= self.stage.gate:
                 self._next_stage(reached)
-        elif first["success_low"] >= self.config.until > 0.0:
+        elif first["success_low"] >= self.config.until > 0.0 and not self.advice():
             self.good_enough = True
             self.observer.noted(f"{reached}: good enough, it ends")
 
@@ -420,6 +426,7 @@ class _Loop(Loop):
             "measured_by": self.measured_by,
             "league": [self.life_began, self.exams_since_copy, self.copied_step],
             "life": self.league.agent.name if self.league is not None else "",
+            "rivals": self.league.save() if self.league is not None else {},
             "next_exam_step": self.next_exam_step,
             "windows": self.windows.state(),
             "switches": self.switches.state(),
@@ -465,6 +472,8 @@ class _Loop(Loop):
         self.measured_by = state.get("measured_by", self.stage.exam[0])  # runs of before do not know it
         self.life_began, self.exams_since_copy, self.copied_step = state.get("league", (0.0, 0, 0))
         self.saved_life = state.get("life", "") or (self.league.agent.name if self.league is not None else "")
+        if self.league is not None and state.get("rivals"):
+            self.league.load(state["rivals"])
         self.next_exam_step = state["next_exam_step"]
         self.windows.restore(state["windows"])
         self.switches.restore(state["switches"])

@@ -139,7 +139,7 @@ class PPO:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="learner")
         self._judge: Callable[..., Judged] = policy.judge
         if config.compiled:
-            self._judge = torch.compile(policy.judge)
+            self._judge = torch.compile(policy.judge, fullgraph=True, dynamic=True)
         if config.checkpointing:
             whole = self._judge
             self._judge = lambda *arguments: checkpoint(whole, *arguments, use_reentrant=False)
