@@ -227,23 +227,15 @@ def counted(total):
         yield
 
 
-def compiled_and_not():
-    """Weights and figures after the same updates, by a compiled policy and by one that is not."""
-    found = []
-    for compiled in (False, True):
-        learner, task = learner_of(
-            replace(CONFIG, compiled=compiled, epochs=1, minibatches=2, parts=1), groups=8, length=2, horizon=4, chunk=2
-        )
-        task.play(learner.policy)
-        found.append((learner.learn(task.rollout), weights_of(learner)))
-    return found
-
-
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # by torch itself
-def test_an_update_of_a_compiled_policy_gives_the_same(monkeypatch):
+def test_an_update_of_compiled_pilots_is_one_graph_and_gives_the_same(monkeypatch):
     """Traced forwards and backwards, without the code generator: that one takes a minute."""
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))
-    (figures, weights), (other_figures, other_weights) = compiled_and_not()
+    found = []
+    for compiled in (False, True):
+        learner, practice = learner_in_battle(PPOConfig(compiled=compiled))
+        found.append((learner.learn(practice.rollout), weights_of(learner)))
+    (figures, weights), (other_figures, other_weights) = found
     assert other_figures == pytest.approx(figures, rel=1e-4, abs=1e-6)
     assert torch.allclose(weights, other_weights, atol=2e-5)
 
@@ -252,7 +244,14 @@ def test_an_update_of_a_compiled_policy_gives_the_same(monkeypatch):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # by torch itself
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch compiles with g++: on Debian, apt-get install g++")
 def test_an_update_in_generated_code_gives_the_same():
-    (figures, weights), (other_figures, other_weights) = compiled_and_not()
+    found = []
+    for compiled in (False, True):
+        learner, task = learner_of(
+            replace(CONFIG, compiled=compiled, epochs=1, minibatches=2, parts=1), groups=8, length=2, horizon=4, chunk=2
+        )
+        task.play(learner.policy)
+        found.append((learner.learn(task.rollout), weights_of(learner)))
+    (figures, weights), (other_figures, other_weights) = found
     assert other_figures == pytest.approx(figures, rel=1e-4, abs=1e-6)
     assert torch.allclose(weights, other_weights, atol=2e-5)
 

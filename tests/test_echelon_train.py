@@ -123,15 +123,19 @@ class Crash(Notes):
         raise RuntimeError("power cut")
 
 
-def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path):
-    saving = replace(TINY, autosave_seconds=0.0)
+def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, brief):
+    """For more than a hundred updates, over ends of battles, new maps and newly drawn opponents."""
+    met = ("easy=0.5", "hard=0.5")
+    saving = replace(brief, opponents=met, agent_steps=16 * 8 * 30, exam_every=16 * 8 * 4, autosave_seconds=0.0)
     whole = train(saving, Notes(), name="whole", folder=tmp_path)
     with pytest.raises(RuntimeError, match="power cut"):
         train(saving, Crash(), name="stopped", folder=tmp_path)
     resumed = Notes()
     run = train(saving, resumed, name="stopped", resume=True, folder=tmp_path)
     assert "resumed at agent-step" in resumed.reports[0]["run"]
-    assert_same(load(whole.last), load(run.last))
+    saved = load(whole.last)
+    assert_same(saved, load(run.last))
+    assert saved.state["updates"] >= 4 * (30 - 4)
 
 
 # Twice as many places as before; as many, but the pupil leads both sides in half of them.

@@ -31,9 +31,9 @@ from protege.echelon.train import train
 from protege.league import copy_league, create_league, open_league
 from protege.learn.ppo import PPOConfig
 from protege.ledger import AGENT, CANDIDATE, MEMBER, RETIRED, Game, LeagueError
-from protege.matchmaking import MAIN, MAIN_EXPLOITER, Rules
+from protege.matchmaking import LEAGUE_EXPLOITER, MAIN, MAIN_EXPLOITER, Rules
 from protege.runs import Run, open_run
-from tests.league_games import recount
+from tests.league_games import meet, recount
 from tests.test_echelon_train import Crash, Notes
 from tests.test_train import assert_same
 
@@ -169,6 +169,25 @@ def test_a_resumed_training_is_the_same_agent(tmp_path):
         recount(league)
 
 
+def test_a_resumed_training_goes_on_with_its_line_up_and_its_draws(tmp_path, monkeypatch):
+    monkeypatch.setattr("protege.echelon.rivals.LINE_UP_ROLLOUTS", 3)
+    with make_duels(tmp_path) as league:
+        for seed in (8, 9, 10, 11, 12):
+            league.add(make_pilot(tmp_path / f"{seed}.safetensors", seed), name=f"member-{seed}", kind=MEMBER)
+        one, other = (Rivals("mine", "main", [DUEL], tmp_path, seed) for seed in (1, 2))
+        for rivals in (one, other):
+            rivals.join("pilots")
+        for _ in range(4):
+            one.chances()
+        other.chances()
+        other.load(json.loads(json.dumps(one.save())))
+        expected = [one.chances() for _ in range(12)]
+        assert len({str(chances) for chances in expected}) > 2, "line-ups change"
+        assert [other.chances() for _ in range(12)] == expected
+        one.close()
+        other.close()
+
+
 def test_a_league_that_does_not_fit_is_refused_before_anything_is_made(tmp_path, capsys):
     make_duels(tmp_path, length=240).close()
     expected = (
@@ -240,6 +259,32 @@ def test_an_exploiter_that_did_its_work_leaves_a_member_and_begins_again(tmp_pat
         longer = replace(exploiter, agent_steps=16 * 8 * 7)
         train(longer, Notes(), name="spoiler", resume=True, folder=tmp_path)
         assert league.agent("spoiler", MAIN_EXPLOITER).id >= now.id, "it goes on with its last life"
+        recount(league)
+
+
+def test_a_league_exploiter_meets_everybody_and_begins_again_among_those_within_its_reach(tmp_path, monkeypatch):
+    begun: list[tuple[str, set[str], set[str]]] = []  # the life, whom it may meet, whom its first battles were against
+    begin = Practice.begin_anew
+
+    def begin_anew(self):
+        begin(self)
+        (agent,) = league.select("run = 'raider' AND hash IS NULL AND kind = ?", AGENT)
+        pool, chances = league.opponents(agent.id)
+        reach = {entry.name for entry, chance in zip(pool, chances) if chance > 0}
+        begun.append((agent.name, reach, {crew.names[n] for crew in self.crews for n in crew.opponent}))
+
+    monkeypatch.setattr(Practice, "begin_anew", begin_anew)
+    with make_duels(tmp_path, replace(SOON, exploiter_budget=40)) as league:
+        for strong, weak in (("expert", "random"), ("hard", "trivial")):
+            meet(league, league.by_name(strong), league.by_name(weak), 60, chance=1.0)
+        train(FROZEN, Notes(), name="main", folder=tmp_path)
+        notes = Notes()
+        train(replace(FROZEN, role="league-exploiter"), notes, name="raider", folder=tmp_path)
+        first, second = league.select("run = 'raider' AND hash IS NULL")[:2]
+        assert first.kind == RETIRED and first.role == LEAGUE_EXPLOITER and second.name == "raider-2"
+        assert len({row[1] for row in filed(league) if row[0] == first.id}) > 2, "everybody"
+        assert "used its 40 games: goes on as raider-2" in notes.notes
+        assert begun[0][0] == "raider-2" and begun[0][2] <= begun[0][1] and "expert" not in begun[0][1]
         recount(league)
 
 

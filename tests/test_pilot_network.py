@@ -205,6 +205,10 @@ def test_every_parameter_of_every_head_gets_gradient(config):
     loss = found.log_prob.sum() + found.entropy.sum() + network.value(shared, 5).sum()
     if found.misprediction is not None:
         assert (found.misprediction[:, -1] == 0).all() and found.misprediction[0, 1] == 0, "nothing to compare with"
+        assert (found.misprediction[:, 0] > 0).all()
+        killed = {**seen, "own": seen["own"].clone()}
+        killed["own"][3, 1:] = 0.0
+        assert (judged(network, killed, taken, starts).misprediction[3] == 0).all(), "the dead see nothing"
         loss = loss + found.misprediction.sum()
     names, parameters = zip(*network.named_parameters())
     for name, gradient in zip(names, torch.autograd.grad(loss, parameters)):
