@@ -52,13 +52,14 @@ POOL_MATCHES = 100  # against each of the pool
 POOL_SEED = 17  # of the battles that are measured on: no exam and no league uses it
 
 
-def train(folder: Path, name: str, *flags: str, minutes: float) -> int:
-    """A training as a person starts it; the agent-steps it made."""
+def train(folder: Path, name: str, *flags: str, minutes: float) -> tuple[int, float]:
+    """A training as a person starts it; the agent-steps it made, and its processor time in seconds, so far."""
     words = ["train", "echelon", "--run", name, "--runs", str(folder), "--minutes", f"{minutes:g}", "--no-dashboard"]
     command = [sys.executable, "-m", "protege.cli", *words, *flags]
     subprocess.run(command, check=True, timeout=60 * (2 * minutes + 30))
     with open_run(name, folder) as run:
-        return int(load(run.last).state["steps"])
+        state = load(run.last).state
+        return int(state["steps"]), round(float(state["cpu_s"]), 1)
 
 
 # --- exploiters ---
@@ -92,15 +93,16 @@ def test_exploiter(tmp_path):
     before, started = machine(), time.perf_counter()
     with create_league(tmp_path / "duels", signature(DUEL), SCRIPTED, ANCHOR) as league:
         joining = [*DUELLING, "--league", "duels"]
-        steps = [train(tmp_path, "main", *joining, *IMITATING, minutes=MINUTES["main"])]
+        spent = [train(tmp_path, "main", *joining, *IMITATING, minutes=MINUTES["main"])]
         frozen = newest_main(league)
-        steps.append(train(tmp_path, "spoiler", *joining, *EXPLOITING, minutes=MINUTES["exploiter"]))
+        spent.append(train(tmp_path, "spoiler", *joining, *EXPLOITING, minutes=MINUTES["exploiter"]))
         exploiter = newest_exploiter(league)
         hurt = measured(league, exploiter, frozen)
         if exploiter.kind != MEMBER:  # below 70 % it is a candidate, and newer ones would take its place
             league.promote(exploiter, "the main agent is to answer it")
         # The main agent goes on; the league lets it meet the exploiter among the others.
-        steps.append(train(tmp_path, "main", "--resume", minutes=MINUTES["main"] + MINUTES["answer"]) - steps[0])
+        whole = train(tmp_path, "main", "--resume", minutes=MINUTES["main"] + MINUTES["answer"])
+        spent.append((whole[0] - spent[0][0], round(whole[1] - spent[0][1], 1)))
         recovered = newest_main(league)
         assert recovered.id != frozen.id
         healed = measured(league, recovered, exploiter)
@@ -113,7 +115,8 @@ def test_exploiter(tmp_path):
         "budget": "minutes of wall clock: " + ", ".join(f"{name} {minutes:g}" for name, minutes in MINUTES.items()),
         "machine": before,
         "seconds": round(time.perf_counter() - started, 1),
-        "figures": {"hurt": hurt, "healed": healed, "kept": kept, "agent_steps": steps, "lives_of_the_exploiter": lives,
+        "figures": {"hurt": hurt, "healed": healed, "kept": kept, "agent_steps": [steps for steps, _ in spent],
+                    "training_cpu_seconds": [seconds for _, seconds in spent], "lives_of_the_exploiter": lives,
                     "training_battles_of_the_answer_against_it": met.games if met else 0},
     }  # fmt: skip
     print(write_row("league-exploiter", row).read_text())
@@ -153,12 +156,12 @@ def test_league_training(tmp_path):
             league.add(path, name=f"past-{number}", kind=MEMBER)
         pool = {entry.name: league.opponent(entry).player for entry in league.entries()}
         going_on = [*GOING_ON, "--start-from", str(start)]
-        steps = {
+        spent = {
             "scripted": train(tmp_path, "scripted", *going_on, minutes=GOING_ON_MINUTES),
             "league": train(tmp_path, "league", *going_on, "--league", "pool", minutes=GOING_ON_MINUTES),
         }
         games = league.agent("league").games
-    ends = {name: open_run(name, tmp_path).last for name in steps}
+    ends = {name: open_run(name, tmp_path).last for name in spent}
     figures = {name: against_pool(path, pool) for name, path in ({"start": start} | ends).items()}
     met = measure(str(ends["league"]), str(ends["scripted"]), matches=MATCHES, seed=POOL_SEED, threads=2)
     row = {
@@ -170,11 +173,12 @@ def test_league_training(tmp_path):
         "machine": before,
         "seconds": round(time.perf_counter() - started, 1),
         "figures": figures
-        | {"agent_steps": steps, "battles_in_the_league": games}
+        | {"agent_steps": {name: steps for name, (steps, _) in spent.items()}, "battles_in_the_league": games}
+        | {"training_cpu_seconds": {name: seconds for name, (_, seconds) in spent.items()}}
         | {"league_against_scripted": [round(met[f"blue_win_rate{end}"], 4) for end in ("", "_low", "_high")]},
     }
     print(write_row("league-training", row).read_text())
-    assert games > 0 and all(made > 0 for made in steps.values())
+    assert games > 0 and all(steps > 0 for steps, _ in spent.values())
 
 
 # --- ratings ---

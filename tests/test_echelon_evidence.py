@@ -17,10 +17,12 @@ import torch
 
 from protege.echelon.battle import EVENT, KILL, MISSILE_LAUNCH
 from protege.echelon.collect import Guest, Practice
-from protege.echelon.config import STAGES, Stage
+from protege.echelon.config import STAGES, Stage, find_stage
 from protege.echelon.env import Arena
+from protege.echelon.exams import examine
 from protege.echelon.mechs import GAUSS, MISSILE
 from protege.echelon.network import NetworkConfig, PilotNetwork
+from protege.echelon.pupil import Pupil
 from protege.echelon.train import train
 from protege.learn.ppo import PPO, PPOConfig
 from protege.learn.rainbow import linear
@@ -213,6 +215,26 @@ def test_checkpointing_keeps_a_part_of_the_forward_pass():
         kept[checkpointing] = total[0]
         judged.log_prob.sum().backward()
     assert 0 <= kept[True] < 0.3 * kept[False], kept
+
+
+def test_exams_keep_nothing_for_a_way_back():
+    total = [0]
+    with counted(total):
+        found = examine(Pupil(PilotNetwork(SMALL)), PAIR, "medium", matches=2)
+    assert total == [0] and found["matches"] == 2
+
+
+def test_twenty_against_twenty_are_learned_from():
+    torch.manual_seed(1)
+    policy = PilotNetwork(SMALL)
+    practice = Practice(find_stage("company"), 0, replace(TINY, agents=40, imitation=0.0), policy, 1)
+    learner = PPO(policy, PPOConfig(minibatches=1), 1, 1)
+    steps = practice.play(0.0)
+    practice.note_inputs()
+    figures = learner.learn(practice.rollout)
+    assert practice.rollout.shape.members == 20 and steps == 40 * TINY.horizon
+    assert learner.updates > 0 and all(np.isfinite(list(figures.values())))
+    practice.close()
 
 
 @contextmanager

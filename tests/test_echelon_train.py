@@ -255,10 +255,11 @@ def test_windows_come_back_from_a_checkpoint():
     from protege.echelon.collect import Episode
 
     windows, other = Windows(), Windows()
-    windows.add([Episode("hard", 1.0, 100, 2.0), Episode("easy", 0.0, 60, -1.0)])
+    windows.add([Episode("hard", 1.0, 100, 2.0, {"scout": 3.0, "heavy": 1.0}), Episode("easy", 0.0, 60, -1.0)])
     other.restore(windows.state())
     assert other.figures() == windows.figures() == {
         "win_rate": 0.5, "battle_length": 20.0, "battle_reward": 0.5, "win_hard": 1.0, "win_easy": 0.0,
+        "reward_scout": 3.0, "reward_heavy": 1.0,
     }  # fmt: skip
     assert shares_of(torch.tensor([1.0, 3.0] + [0.0] * 7).double().numpy())["share_presence"] == 0.75
     assert Clock().figures(0, 0)["time_else"] == 1.0

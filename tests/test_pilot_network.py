@@ -260,7 +260,7 @@ def test_flags_are_what_holds_nothing_but_zero_and_one():
     assert numeric(at.STATE).all() and not numeric(at.OWN)[at.OWN_CLASS]
 
 
-@pytest.mark.parametrize("roster", ["1v0", "1v1", "2v2", "5v5", "10v10", "suite-6v6"])
+@pytest.mark.parametrize("roster", ["1v0", "1v1", "2v2", "5v5", "10v10", "20v20", "suite-6v6"])
 def test_real_observations_of_any_roster_go_through_one_network(network, roster):
     arena = Arena(2, roster, size=(60, 60), length=20)
     battle, mech = np.indices((2, arena.layout.mechs), np.int64).reshape(2, -1)

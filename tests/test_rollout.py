@@ -146,3 +146,20 @@ def test_each_role_has_its_own_scale_and_the_gone_have_no_part_in_it():
     assert found[0, 0, 0].tolist() == pytest.approx([-2 / spread, 0.0])
     assert found[0, 0, 1].tolist() == pytest.approx([-1.0, 1.0])
     assert found[0, 0, 2].tolist() == pytest.approx([2 / spread, 0.0])
+
+
+def test_each_role_pulls_as_strongly_at_the_weights():
+    noise = torch.Generator().manual_seed(1)
+    values = torch.randn(16, 32, 2, 8, generator=noise)
+    values[:, :, 1] *= 100.0  # its rewards are a hundred times as large
+    inputs = torch.randn(16, 32, 2, 8, 5, generator=noise)
+    roles, counted = torch.tensor([[0, 1]]).expand(32, 2), torch.ones(values.shape, dtype=torch.bool)
+
+    def pulls(advantages):
+        weights = torch.zeros(5, requires_grad=True)
+        log_prob = torch.nn.functional.logsigmoid(inputs @ weights)
+        losses = (-(advantages * log_prob)[:, :, role].sum() for role in (0, 1))
+        one, other = (torch.autograd.grad(loss, weights, retain_graph=True)[0].norm() for loss in losses)
+        return float(one / (one + other))
+
+    assert pulls(values) < 0.05 and pulls(scaled_by_role(values, counted, roles)) == pytest.approx(0.5, abs=0.15)

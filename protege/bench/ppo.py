@@ -265,7 +265,7 @@ def _other_library() -> None:
         """One mech on its way to the zone."""
 
         def __init__(self, seed: int) -> None:
-            self.arena = Arena(1, "1v0", size=(40, 40), length=240, seed=seed)
+            self.arena = Arena(1, "1v0", size=(40, 40), length=120, seed=seed)
             self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, self._seen().shape)
             self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (4,))
             self.actions = self.arena.battles.no_actions()

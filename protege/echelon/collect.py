@@ -9,7 +9,7 @@ they fill.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -23,7 +23,7 @@ from protege.echelon.env import Arena
 from protege.echelon.features import CELLS, CHANNELS, ENEMY, FRIEND, MECH_STATE, OWN, STATE, Layout, width
 from protege.echelon.grounds import MapMaker, OpenField, OverAndOver
 from protege.echelon.match import Player, find_player
-from protege.echelon.mechs import BLUE, NOBODY, RED, find_roster
+from protege.echelon.mechs import BLUE, CLASS_NAMES, NOBODY, RED, find_roster
 from protege.echelon.network import MOVES, PilotNetwork
 from protege.echelon.pupil import Pupil, advice_of, look, moment_of, write_actions
 from protege.echelon.rewards import PARTS
@@ -50,6 +50,7 @@ class Episode:
     result: float  # 1 won, 0.5 drawn, 0 lost
     decisions: int
     earned: float  # reward of a member, on average
+    by_class: Mapping[str, float] = field(default_factory=dict)  # the same for each class of mech that there is
     seed: int = 0  # of the map
     team: int = BLUE  # the side that learned
 
@@ -155,7 +156,7 @@ class Crew:
         self._assign(range(battles))
         self.state = torch.zeros(self.groups, self.size, config.network.width)
         self.fresh = np.ones(self.groups, np.bool_)
-        self.earned = np.zeros(self.groups)
+        self.earned = np.zeros((self.groups, self.size))
         self.actions = self.arena.battles.no_actions()
         self.advised = self.arena.battles.no_actions()
         self.episodes: list[Episode] = []
@@ -272,7 +273,7 @@ class Crew:
         rollout.numbers["reward"][at] = self._of_members(frames.reward)
         acted = frames.acted[self.rows]
         self.parts += np.abs(frames.parts[self.rows][acted]).sum(0)
-        self.earned += frames.reward[self.rows].reshape(self.groups, self.size).mean(1)
+        self.earned += frames.reward[self.rows].reshape(self.groups, self.size)
         over, winner = frames.over[self.battle], frames.winner[self.battle]
         # A winner at the end of time is as good as any: only what time leaves undecided goes on in the critic's eyes.
         undecided = over & (winner == NOBODY) & frames.truncated[self.rows].reshape(self.groups, -1).any(1)
@@ -293,14 +294,16 @@ class Crew:
 
     def _note(self, over: npt.NDArray[np.bool_], winner: Ints, decisions: Ints, seeds: npt.NDArray[np.uint64]) -> None:
         """Remember how battles ended; the pupil against itself wins as often as it loses, and is left out."""
+        roles = self.roles[0]  # alike in all teams
         for g in np.flatnonzero(over):
-            number = self.opponent[self.battle[g]]
+            number, earned = self.opponent[self.battle[g]], self.earned[g]
             if number != NOBODY:
                 result = 0.5 if winner[g] == NOBODY else float(winner[g] == self.team[g])
                 self.episodes.append(
                     Episode(
-                        self.names[number], result, int(decisions[g]), float(self.earned[g]), int(seeds[g]),
-                        int(self.team[g]),
+                        self.names[number], result, int(decisions[g]), float(earned.mean()),
+                        {CLASS_NAMES[role]: float(earned[roles == role].mean()) for role in np.unique(roles)},
+                        int(seeds[g]), int(self.team[g]),
                     )
                 )  # fmt: skip
         self.earned[over] = 0.0
@@ -350,7 +353,8 @@ class Crew:
         self.team[:], self.opponent[:] = saved["team"], saved["opponent"]
         self.meet(shares)
         self.state = torch.as_tensor(saved["state"])
-        self.fresh, self.earned = np.array(saved["fresh"]), np.array(saved["earned"])
+        self.fresh = np.array(saved["fresh"])
+        self.earned[:] = saved["earned"]
         restore_generator(self.random, saved["random"])
         restore_torch_generator(self.noise, saved["noise"])
 

@@ -28,6 +28,23 @@ ANCHOR: Final = "medium"
 SEED: Final = 10  # the maps of leagues follow from this number
 WEAPON_BUTTONS: Final = 0b1111  # the fifth vents heat
 
+# How a side plays: unit, meaning, and the chart it is shown in.
+STYLE: Final = {
+    "speed": ("voxels/s", "mean speed", "pace and fire"),
+    "still_share": ("share", "of the time: standing still", "shares"),
+    "airborne_share": ("share", "of the time: in the air", "shares"),
+    "zone_share": ("share", "of the time: in the zone", "shares"),
+    "trigger_share": ("share", "of the time: a trigger pulled", "shares"),
+    "hits_per_minute": ("1/min", "hits of a mech that lives", "pace and fire"),
+    "missiles_per_minute": ("1/min", "missiles of a mech that lives", "pace and fire"),
+    "hit_distance": ("voxels", "median distance from which enemies are hit", "distances"),
+    "heat": ("share", "mean heat, of what the mech can bear", "shares"),
+    "jamming_share": ("share", "of the time: electronic warfare on", "shares"),
+    "spread": ("voxels", "mean distance from the team's centre", "distances"),
+    "nearest_friend": ("voxels", "mean distance to the nearest friend", "distances"),
+    "focus_share": ("share", "of all hits: on whoever is hit most in that second", "shares"),
+}
+
 Floats = npt.NDArray[np.float64]
 
 

@@ -16,11 +16,12 @@ import numpy as np
 from protege.echelon.battle import BY_ELIMINATION
 from protege.echelon.collect import maker_of
 from protege.echelon.config import EchelonConfig, Stage
+from protege.echelon.contest import style
 from protege.echelon.match import Match, Result, Setting, find_player, play
 from protege.echelon.mechs import BLUE, NOBODY, find_roster
 from protege.echelon.network import PilotNetwork
 from protege.echelon.pupil import Pupil
-from protege.echelon.recording import write_recording
+from protege.echelon.recording import Recording, write_recording
 from protege.echelon.sim import Actions, Battles, Flags
 from protege.echelon.voxels import World
 from protege.evaluate import EVALUATION, seed_of, wilson
@@ -104,13 +105,16 @@ def examine(
 
 def record_battle(
     pupil: Pupil, stage: Stage, opponent: str, path: Path, *, maps: World | None, names: tuple[str, str], seed: int
-) -> None:
-    """Record one held-out battle of a pupil; `names` are what both are called."""
+) -> dict[str, float]:
+    """Record one held-out battle of a pupil, and how it played there; `names` are what both are called."""
     setting = Setting(stage.roster, (stage.size, stage.size), stage.length, maps=maker_of(maps))
+    kept: dict[int, bytes] = {}
     play(
         pupil, find_player(opponent), [Match(seed_of(EVALUATION, seed, 0))], setting, names=names,
-        recorded=lambda _, made: write_recording(path, made),
+        recorded=kept.__setitem__,
     )  # fmt: skip
+    write_recording(path, kept[0])
+    return style(Recording(kept[0]), BLUE)
 
 
 def points_of(stage: Stage, result: Result) -> float:
@@ -144,6 +148,7 @@ class Exam(threading.Thread):
         self.pupil = Pupil(copy.deepcopy(network), sampled=config.sampled_exams)
         self.cancelled = threading.Event()
         self.found: list[dict[str, Any]] | Exception = []
+        self.style: dict[str, float] = {}
         self.start()
 
     def run(self) -> None:
@@ -164,7 +169,7 @@ class Exam(threading.Thread):
         """Keep one battle to be watched, and the newest of those before."""
         file = f"step-{self.steps:012d}.rec"
         name, player = next(iter(self.opponents.items()))
-        record_battle(
+        self.style = record_battle(
             self.pupil, self.stage, player, self.training.recordings / file,
             maps=self.maps, names=(self.training.name, name), seed=SEED_OF_EXAMS + self.steps,
         )  # fmt: skip

@@ -9,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from protege.echelon.collect import Episode
+from protege.echelon.contest import STYLE
 from protege.echelon.match import SIMPLE
+from protege.echelon.mechs import CLASS_NAMES
 from protege.echelon.rewards import PARTS
 from protege.echelon.teacher import LEVELS
 from protege.metrics import Metric
@@ -25,6 +27,8 @@ METRICS: Final = (
       for name in ("idle", *LEVELS)),
     Metric("exam_margin", "share", "mechs alive after an exam battle, less the opponent's", "exam margin", "higher"),
     Metric("exam_length", "s", "mean length of an exam battle", "battle length"),
+    *(Metric(f"style_{name}", unit, f"{what}, in one exam battle", f"style: {chart}")
+      for name, (unit, what, chart) in STYLE.items()),
     Metric("win_rate", "share", "of the last 200 training battles (draws: half)", "training battles", "higher"),
     *(Metric(f"win_{name}", "share", f"the same against {name}", "training battles", "higher") for name in LEVELS),
     Metric("win_learned", "share", "the same against learned players", "training battles", "higher"),
@@ -33,6 +37,7 @@ METRICS: Final = (
     Metric("league_games", "", "battles reported to the league", "league games"),
     Metric("league_opponents", "", "players of the league that may be met", "league opponents"),
     Metric("battle_reward", "reward", "of a mech in a whole training battle", "reward", "higher"),
+    *(Metric(f"reward_{name}", "reward", f"of a {name} in a whole training battle", "reward by class", "higher") for name in CLASS_NAMES),
     Metric("battle_length", "s", "mean length of a training battle", "battle length"),
     *(Metric(f"share_{part}", "share", f"of all absolute rewards: {part}", "rewards by part") for part in PARTS),
     Metric("own_share", "share", "of what a mech earns by itself, the part it keeps", "schedules"),
@@ -52,6 +57,7 @@ METRICS: Final = (
     Metric("explained_variance", "share", "of the returns' variance that the critic foresaw", "critic", "higher"),
     Metric("return_mean", "reward", "mean of what the critic is trained towards", "returns"),
     Metric("return_spread", "reward", "their spread", "returns"),
+    Metric("return_p999", "reward", "of a thousand returns all but one are below this, without their signs", "returns"),
     Metric("return_most", "reward", "the largest of them, without its sign", "returns"),
     Metric("value_mean", "reward", "mean of what the critic expects", "returns"),
     Metric("value_spread", "reward", "its spread", "returns"),
@@ -79,6 +85,7 @@ class Windows:
     def __init__(self) -> None:
         self.all: deque[tuple[float, int, float]] = deque(maxlen=WINDOW)  # result, decisions, reward
         self.by_opponent: dict[str, deque[float]] = {}
+        self.by_class: dict[str, deque[float]] = {}  # rewards
 
     def add(self, episodes: Iterable[Episode]) -> None:
         """Note battles that ended."""
@@ -86,11 +93,14 @@ class Windows:
             self.all.append((episode.result, episode.decisions, episode.earned))
             kind = episode.opponent if episode.opponent in (*LEVELS, *SIMPLE) else "learned"
             self.by_opponent.setdefault(kind, deque(maxlen=WINDOW)).append(episode.result)
+            for name, earned in episode.by_class.items():
+                self.by_class.setdefault(name, deque(maxlen=WINDOW)).append(earned)
 
     def clear(self) -> None:
         """Another stage begins."""
         self.all.clear()
         self.by_opponent.clear()
+        self.by_class.clear()
 
     def figures(self) -> dict[str, float]:
         """The means, as far as there are battles."""
@@ -99,6 +109,7 @@ class Windows:
         result, decisions, earned = np.mean(self.all, 0)
         found = {"win_rate": result, "battle_length": decisions / 4, "battle_reward": earned}
         found |= {f"win_{name}": float(np.mean(w)) for name, w in self.by_opponent.items() if name not in SIMPLE}
+        found |= {f"reward_{name}": float(np.mean(earned)) for name, earned in self.by_class.items()}
         return {name: float(value) for name, value in found.items()}
 
     def state(self) -> dict[str, Any]:
@@ -106,6 +117,7 @@ class Windows:
         return {
             "all": [list(row) for row in self.all],
             "by_opponent": {name: list(results) for name, results in self.by_opponent.items()},
+            "by_class": {name: list(earned) for name, earned in self.by_class.items()},
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -114,6 +126,8 @@ class Windows:
         self.all.extend((row[0], int(row[1]), row[2]) for row in state["all"])
         for name, results in state["by_opponent"].items():
             self.by_opponent[name] = deque(results, maxlen=WINDOW)
+        for name, earned in state.get("by_class", {}).items():  # runs of before do not know it
+            self.by_class[name] = deque(earned, maxlen=WINDOW)
 
 
 class Clock:

@@ -387,6 +387,7 @@ class _Loop(Loop):
         declared = {metric.name for metric in METRICS}
         by_opponent = {f"exam_{exam['opponent']}": exam["success"] for exam in exams}
         figures |= {name: value for name, value in by_opponent.items() if name in declared}
+        figures |= {f"style_{name}": value for name, value in finished.style.items()}
         self.run.log(self.agent_steps, **figures, exam_length=first["length_mean"])
         result = first["success"], first["margin"]
         better = result >= self.best
@@ -527,7 +528,7 @@ class _Loop(Loop):
             "device": f"CPU, cores: {usable_cores()}; threads that play and learn in turn: {self.threads}"
             + ("" if c.deterministic else ", and one measures")
             + ("" if c.device == "cpu" else f"; {c.device} makes the updates"),
-            "budget": " or ".join(budget) or "none: stop it with Ctrl-C",
+            "budget": " or ".join(budget) or "none: rates stay as they begin; stop it with Ctrl-C",
         } | more  # fmt: skip
 
 

@@ -208,6 +208,7 @@ class PPO:
             "explained_variance": float(1.0 - (returns - values).var(correction=0) / variance.clamp(min=1e-12)),
             "return_mean": float(returns.mean()),
             "return_spread": float(variance.sqrt()),
+            "return_p999": float(returns.abs().quantile(0.999)),
             "return_most": float(returns.abs().max()),
             "value_mean": float(values.mean()),
             "value_spread": float(values.std(correction=0)),
