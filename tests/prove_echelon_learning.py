@@ -110,7 +110,7 @@ def indirect_kills(events: Any) -> Any:
     return np.array([bool(of_missile) and launched(event) for of_missile, event in zip(killed, events)], np.bool_)
 
 
-def indirect_share(path: Path, red: str) -> float:
+def indirect_share(path: Path, red: str, battles: int = 100) -> float:
     """Of wins on the walled field, the share with a kill by missile, launched at what somebody else had painted."""
     stage, wins = find_stage("O4"), []
 
@@ -121,7 +121,7 @@ def indirect_share(path: Path, red: str) -> float:
             blue = np.array([mech["team"] for mech in recording.header["mechs"]])[events["who"]] == BLUE
             wins.append(bool((blue & indirect_kills(events)).any()))
 
-    matches = [Match(seed_of(EVALUATION, SEED, index)) for index in range(100)]
+    matches = [Match(seed_of(EVALUATION, SEED, index)) for index in range(battles)]
     setting = Setting(stage.roster, (stage.size, stage.size), stage.length, maps=maker_of(maps_of(stage, 1)))
     play(load_pupil(path), find_player(red), matches, setting, recorded=look)
     return float(np.mean(wins)) if wins else 0.0
@@ -146,6 +146,32 @@ def test_echelon_O4(tmp_path):
     """A heavy and a scout with a wall between the teams: most wins come with missiles at targets the other painted."""
     runs = stage_proof(tmp_path, "O4")
     assert all(run["indirect_missile_kills_in_wins_against_idle"] > 0.5 for run in runs)
+
+
+def test_echelon_O4_moving(tmp_path):
+    """The same pair, trained on against two that move and shoot at random: most wins come with such missiles too."""
+    before, stage = machine(), find_stage("O4")
+    (_, minutes, flags, _), going_on = STAGES["O4"], "--minutes 24 --imitation 0 --ppo.learning-rate 5e-4"
+    met = "--opponents random=0.85 idle=0.15 --exam-matches 100"
+    first = train_run(tmp_path, "still", "--stages", "O4", "--minutes", f"{minutes:g}", "--seed", "1", *flags)
+    on = [*going_on.split(), "--seed", "1", "--start-from", "still", *met.split()]
+    second = train_run(tmp_path, "moving", "--stages", "O4", *on)
+    path = checkpoint_of("moving", tmp_path)
+    assert path is not None
+    found: dict[str, Any] = {"training": [first, second]}
+    for red in ("random", "idle", "hard"):
+        result = examine(load_pupil(path), stage, red, maps=maps_of(stage, 1), matches=MATCHES, seed=SEED, threads=2)
+        found[red] = {key: result[key] for key in ("success", "success_low", "success_high")}
+        found[red]["indirect_missile_kills_in_wins"] = indirect_share(path, red, MATCHES)
+    row = {
+        "command": f"make prove echelon_O4_moving: stage O4, then --start-from it {going_on} {met}",
+        "seeds": f"training seed 1; {MATCHES} evaluation battles of seed {SEED} against each, sampled actions",
+        "budget": f"{minutes:g} and 24 minutes of wall clock, start-up, compilation and exams included",
+        "machine": before,
+        "figures": found,
+    }
+    print(write_row("echelon-O4-moving", row).read_text())
+    assert found["random"]["indirect_missile_kills_in_wins"] > 0.5
 
 
 def test_echelon_O5(tmp_path):
