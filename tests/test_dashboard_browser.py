@@ -14,7 +14,7 @@ import pytest
 
 from protege.dashboard import server
 from protege.metrics import Metric
-from protege.runs import open_run
+from protege.runs import create_run, open_run
 from protege.switches import Scheduled, Switches
 from protege.tempest.human import HumanGame
 from protege.tempest.live import LiveGames
@@ -197,6 +197,19 @@ def test_values_that_are_logged_appear_by_themselves(one, visits):
     assert (
         "4,950 to 5,050" in page.locator(".exam").inner_text() and "2.5 × teacher" in page.locator(".exam").inner_text()
     )
+
+
+def test_a_run_of_battles_is_told_in_agent_steps_and_percent(tmp_path, visits):
+    ends = [Metric(f"exam_success{end}", "share", "of held-out battles: won", "exams") for end in ("", "_low", "_high")]
+    with create_run("echelon", "ppo", {}, ends, name="squad", score="exam_success", folder=tmp_path) as run:
+        run.log(41_000, exam_success=0.985, exam_success_low=0.957, exam_success_high=0.995)
+        with served(tmp_path) as served_page:
+            page = visits.open(f"{served_page.url}#/run/squad")
+            page.locator(".run-title", has_text="agent-step 41,000").wait_for()
+            assert page.locator(".exam-score").inner_text().replace("\u202f", " ") == "98.5 %"
+            told = page.locator(".exam").inner_text().replace("\u202f", " ")
+            assert "of its exam battles, 95.7 % to 99.5 %" in told
+            assert "98.5" in page.locator(".runs-list").inner_text()
 
 
 def test_a_resumed_run_goes_back_on_the_page_too(one, visits):

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protege.echelon.collect import Episode
+from protege.echelon.config import EchelonConfig
 from protege.echelon.contest import STYLE
 from protege.echelon.match import SIMPLE
 from protege.echelon.mechs import CLASS_NAMES
@@ -37,7 +38,8 @@ METRICS: Final = (
     Metric("league_games", "", "battles reported to the league", "league games"),
     Metric("league_opponents", "", "players of the league that may be met", "league opponents"),
     Metric("battle_reward", "reward", "of a mech in a whole training battle", "reward", "higher"),
-    *(Metric(f"reward_{name}", "reward", f"of a {name} in a whole training battle", "reward by class", "higher") for name in CLASS_NAMES),
+    *(Metric(f"reward_{name}", "reward", f"of a {name} in a whole training battle", "reward by class", "higher")
+      for name in CLASS_NAMES),
     Metric("battle_length", "s", "mean length of a training battle", "battle length"),
     *(Metric(f"share_{part}", "share", f"of all absolute rewards: {part}", "rewards by part") for part in PARTS),
     Metric("own_share", "share", "of what a mech earns by itself, the part it keeps", "schedules"),
@@ -77,6 +79,11 @@ METRICS: Final = (
     Metric("cpu_acting", "share", "of the processor time: choosing actions", "processor"),
     Metric("cpu_learning", "share", "of the processor time: updates", "processor"),
 )  # fmt: skip
+
+
+def metrics_of(config: EchelonConfig) -> list[Metric]:
+    """What a training logs: those of a league only in a league."""
+    return [metric for metric in METRICS if config.league or not metric.name.startswith("league_")]
 
 
 class Windows:

@@ -27,7 +27,7 @@ from protege.echelon.config import SELF, EchelonConfig, Stage, check, self_share
 from protege.echelon.env import TASK_VERSION
 from protege.echelon.exams import Exam, summary
 from protege.echelon.features import layout_of
-from protege.echelon.gauges import METRICS, SATURATED, Clock, Windows, shares_of
+from protege.echelon.gauges import METRICS, SATURATED, Clock, Windows, metrics_of, shares_of
 from protege.echelon.match import checkpoint_of, find_player
 from protege.echelon.mechs import find_roster
 from protege.echelon.network import PilotNetwork
@@ -61,9 +61,11 @@ def train(
             league.check_name(name, resume)
         if resume:
             assert name is not None, "a run to resume has a name"
-            opened = resume_run(name, METRICS, config=config, folder=folder)
+            opened = resume_run(name, metrics_of(config), config=config, folder=folder)
         else:
-            opened = create_run("echelon", "ppo", config, METRICS, score="exam_success", name=name, folder=folder)
+            opened = create_run(
+                "echelon", "ppo", config, metrics_of(config), score="exam_success", name=name, folder=folder
+            )
         with opened as run, interrupts(observer) as interrupted:
             if prepare is not None:
                 prepare(run)

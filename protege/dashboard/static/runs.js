@@ -10,13 +10,14 @@ import { address, ago, ask, duration, el, short, toast, whole, withUnit } from "
 
 // Which metric feeds which gauge or card; the first that a run has declared is taken, and without any there is none.
 const GAUGES = [
-  { label: "loss", metrics: ["loss"] },
-  { label: "reward", metrics: ["reward_100k", "reward_1m"] },
+  { label: "loss", metrics: ["loss", "value_loss"] },
+  { label: "reward", metrics: ["reward_100k", "reward_1m", "battle_reward"] },
   { label: "exploration", metrics: ["epsilon"], most: 1, control: "epsilon" },
   { label: "teacher", metrics: ["teacher_share", "distillation"], most: 1, control: "teacher" },
 ];
 const CARDS = [
   { label: "frames/s", metrics: ["frames_per_s"], bare: true },
+  { label: "agent-steps/s", metrics: ["agent_steps_per_s"], bare: true },
   { label: "updates/s", metrics: ["updates_per_s"], bare: true },
   { label: "inference", metrics: ["inference_ms"] },
   { label: "clients", metrics: ["clients"] },
@@ -26,9 +27,13 @@ const CARDS = [
   { label: "level", metrics: ["exam_level", "training_level"] },
   { label: "points/life", metrics: ["exam_points_per_life"], bare: true },
   { label: "agreement", metrics: ["agreement"] },
+  { label: "training battles won", metrics: ["win_rate"] },
 ];
+const STEPS = { tempest: "frame", echelon: "agent-step" };
 const VALUE_RANGE = ["q_min", "q_mean", "q_max"];
 const COMPOSITION = ["replay_teacher", "replay_pupil", "replay_random"];
+
+const bestOf = ({ game, best_score }) => withUnit(best_score, game === "echelon" ? "share" : "");
 
 export class RunsView {
   constructor(feed, about) {
@@ -134,7 +139,7 @@ export class RunsView {
           },
           el("i", { class: "lamp", "data-status": summary.status }),
           el("span", { class: "run-name" }, summary.name),
-          el("small", {}, summary.status, summary.best_score === null ? "" : ` · ${short(summary.best_score)}`),
+          el("small", {}, summary.status, summary.best_score === null ? "" : ` · ${bestOf(summary)}`),
         ),
       );
     });
@@ -335,7 +340,7 @@ export class RunsView {
         {},
         el("i", { class: "lamp", "data-status": run.status }),
         run.status,
-        ` · ${run.info.game}, ${run.info.learner} · frame ${whole(run.step)}`,
+        ` · ${run.info.game}, ${run.info.learner} · ${STEPS[run.info.game] ?? "step"} ${whole(run.step)}`,
         run.now && run.status === "running" ? "" : run.now ? ` · ${ago(Date.now() / 1000 - run.now)}` : "",
       ),
     );
@@ -371,12 +376,14 @@ export class RunsView {
     if (score === null) return;
     const [low, high] = ["low", "high"].map((end) => run.last(`${run.info.score}_${end}`));
     const teacher = run.last("teacher_score");
+    const isShare = run.metric([run.info.score])?.unit === "share";
+    const [what, unit] = isShare ? ["of its exam battles", "share"] : ["points", ""];
     this.exam.replaceChildren(
-      el("output", { class: "exam-score" }, whole(score)),
+      el("output", { class: "exam-score" }, isShare ? withUnit(score, unit) : whole(score)),
       el(
         "p",
         {},
-        low === null ? "points" : `points, ${short(low)} to ${short(high)}`,
+        low === null ? what : `${what}, ${withUnit(low, unit)} to ${withUnit(high, unit)}`,
         teacher ? el("b", { class: score > teacher ? "good" : "" }, ` ${(score / teacher).toFixed(1)} × teacher`) : "",
       ),
     );
