@@ -29,7 +29,7 @@ def machine() -> dict[str, Any]:
         "processor": processor(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         "python": platform.python_version(),
-        **{name: metadata.version(name) for name in ("numba", "numpy", "torch")},
+        **{name: metadata.version(name).partition("+")[0] for name in ("numba", "numpy", "torch")},
         "load": round(psutil.getloadavg()[0], 2),
     }
 
