@@ -97,8 +97,10 @@ class Contest:
                 file(found[i])
 
         split = 2 * min(record, len(maps))
-        recorded: dict[str, Any] = {"names": names, "recorded": kept.__setitem__}
-        play(*players, matches[:split], self.setting, threads=self.threads, ended=ended, **recorded)
+        play(
+            *players, matches[:split], self.setting, threads=self.threads, names=names, recorded=kept.__setitem__,
+            ended=ended,
+        )  # fmt: skip
         play(
             *players, matches[split:], self.setting, threads=self.threads,
             ended=lambda i, result: ended(split + i, result),

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from protege.checkpoints import restore_generator
 from protege.echelon.collect import Episode
 from protege.echelon.config import Stage
 from protege.echelon.contest import signature
@@ -143,7 +144,7 @@ class Rivals:
 
     def load(self, saved: Mapping[str, Any]) -> None:
         """Go on with the draws of an earlier start."""
-        self._random.bit_generator.state = saved["random"]
+        restore_generator(self._random, saved["random"])
         self._line_up, self._rollouts = list(saved["line_up"]), saved["rollouts"]
 
     # What it leaves there.
