@@ -30,7 +30,7 @@ def cache_root() -> Path:
 
 @functools.cache
 def kernel_cache(part: str) -> Path:
-    """Where the machine code of a part of the package, such as "tempest", is kept; "" is whatever uses all parts."""
+    """Where the machine code of a part of the package, such as "games/tempest", is kept; "" is all parts together."""
     package = Path(__file__).parent
     digest = hashlib.sha256(f"{numba.__version__} {sys.version_info[:2]}".encode() + Path(__file__).read_bytes())
     for path in sorted((package / part).rglob("*.py")):
@@ -38,20 +38,25 @@ def kernel_cache(part: str) -> Path:
         if b"@kernel" in source:
             digest.update(path.relative_to(package).as_posix().encode())
             digest.update(source)
-    return cache_root() / "kernels" / f"{part or 'all'}-{digest.hexdigest()[:16]}"
+    return cache_root() / "kernels" / f"{part.replace('/', '-') or 'all'}-{digest.hexdigest()[:16]}"
+
+
+def part_of(module: str) -> str:
+    """The part that a module's kernels belong to: "games/tempest" for protege.games.tempest.rules.sim."""
+    words = module.split(".")[1:-1]
+    return "/".join(words[: 2 if words[:1] == ["games"] else 1])
 
 
 def kernel(function: Function) -> Function:
     """Compile `function` on first use, keep the machine code, release the interpreter lock while it runs."""
-    part = function.__module__.rpartition(".")[0].partition(".")[2]  # "tempest" of protege.tempest.sim
-    config.CACHE_DIR = str(kernel_cache(part))
+    config.CACHE_DIR = str(kernel_cache(part_of(function.__module__)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", numba.NumbaWarning)
         return numba.njit(cache=True, nogil=True, error_model="numpy", boundscheck=False, _nrt=False)(function)  # type: ignore[no-any-return]
 
 
-def announce_compilation(what: str, part: str) -> None:
+def announce_compilation(what: str, module: str) -> None:
     """Say once, on a machine that has no compiled code yet, why the first start takes longer."""
-    folder = kernel_cache(part)
+    folder = kernel_cache(part_of(module))
     if not folder.exists():
         print(f"Compiling {what} for this machine, once: about a minute. Later starts use {folder}.", file=sys.stderr)

@@ -13,7 +13,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from protege.doctor import find_program
+from protege.cli.doctor import find_program
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch reads it when first imported; two workers share the cores
 

@@ -80,8 +80,8 @@ class Nursery:
 
 def kill_savers(folder: Path, kills: int, seed: int) -> Killed:
     """Kill a process that saves checkpoints again and again; each time the last one must be whole and the newest."""
-    from protege.checkpoints import load
-    from protege.files import remove_drafts
+    from protege.runs.checkpoints import load
+    from protege.runs.files import remove_drafts
 
     moments, result, number = random.Random(seed), Killed(), 0
     with Nursery() as nursery:
@@ -105,7 +105,7 @@ def kill_savers(folder: Path, kills: int, seed: int) -> Killed:
 
 def kill_loggers(folder: Path, kills: int, seed: int) -> Killed:
     """Kill a process that logs metrics again and again; every value it had logged must be there."""
-    from protege.runs import open_run
+    from protege.runs.run import open_run
 
     moments, result, number = random.Random(seed), Killed(), 0
     with Nursery() as nursery:
@@ -138,8 +138,8 @@ def kill_filers(folder: Path, kills: int, seed: int) -> Killed:
 
     It also adds players, ends periods and retires members. Afterwards everything is counted anew from the matches.
     """
-    from protege.league import open_league
-    from tests.league_games import make_league, recount
+    from protege.league.league import open_league
+    from tests.league.league_games import make_league, recount
 
     make_league(folder / "league", league_rules()).close()
     moments, result, number = random.Random(seed), Killed(), 0
@@ -159,15 +159,15 @@ def kill_filers(folder: Path, kills: int, seed: int) -> Killed:
 
 
 def league_rules() -> Any:
-    from protege.matchmaking import Rules
+    from protege.league.matchmaking import Rules
 
     return Rules(period_games=8, limit=4)
 
 
 def file_for_ever(folder: Path) -> None:
-    from protege.league import open_league
-    from protege.ledger import MEMBER, SCRIPTED, Result
-    from tests.league_games import add_member
+    from protege.league.league import open_league
+    from protege.league.ledger import MEMBER, SCRIPTED, Result
+    from tests.league.league_games import add_member
 
     league = open_league(str(folder / "league"))
     number = league.counts()["matches"] // 2
@@ -187,7 +187,7 @@ def save_for_ever(folder: Path) -> None:
     import numpy as np
     import torch
 
-    from protege.checkpoints import load, save
+    from protege.runs.checkpoints import load, save
 
     last = folder / "last.safetensors"
     number = load(last).state["number"] if last.exists() else 0
@@ -200,8 +200,8 @@ def save_for_ever(folder: Path) -> None:
 
 
 def log_for_ever(folder: Path) -> None:
-    from protege.metrics import Metric
-    from protege.runs import create_run, resume_run
+    from protege.runs.metrics import Metric
+    from protege.runs.run import create_run, resume_run
 
     metrics = [Metric(f"m{number}", "", "a number", "numbers") for number in range(METRICS)]
     if (folder / "run" / "run.json").exists():
@@ -221,7 +221,7 @@ def _said(folder: Path):
 
 
 def main() -> None:
-    import tests.league_games  # noqa: F401 - with all that writers need, imported once
+    import tests.league.league_games  # noqa: F401 - with all that writers need, imported once
 
     writers = {"save": save_for_ever, "log": log_for_ever, "file": file_for_ever}
     child = 0

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from protege.evaluate import EVALUATION
-from protege.tempest import ram, sim
-from protege.tempest.env import Games, starts
-from protege.tempest.players import measure
+from protege.games.tempest.agents.players import measure
+from protege.games.tempest.rules import ram, sim
+from protege.games.tempest.task.env import Games, starts
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 counting = runpy.run_path(str(SCRIPTS / "discoveries"))

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from protege.metrics import MICROSECOND, MetricLog, Series
-from protege.runs import open_run
+from protege.runs.metrics import MICROSECOND, MetricLog, Series
+from protege.runs.run import open_run
 
 STRETCHES_S: Final = (3600.0, 600.0, 60.0)  # ages at which the history becomes finer
 POINTS_A_STRETCH: Final = 100

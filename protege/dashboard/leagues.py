@@ -8,10 +8,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from protege.league import find_league, league_names, open_league
-from protege.ledger import LeagueError
-from protege.runs import checked_name
-from protege.standings import report
+from protege.league.league import find_league, league_names, open_league
+from protege.league.ledger import LeagueError
+from protege.league.standings import report
+from protege.runs.run import checked_name
 
 
 class Leagues:

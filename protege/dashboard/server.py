@@ -33,10 +33,10 @@ from protege import ProtegeError, __version__
 from protege.dashboard.feeds import Feeds, Place, columns, places
 from protege.dashboard.guard import Guard, is_loopback
 from protege.dashboard.leagues import Leagues
-from protege.dashboard.shows import Shows, Theatre
-from protege.metrics import MetricError
-from protege.runs import RunError, list_runs, open_run, runs_folder
-from protege.switches import CONTROLS
+from protege.dashboard.live import Shows, Theatre
+from protege.runs.metrics import MetricError
+from protege.runs.run import RunError, list_runs, open_run, runs_folder
+from protege.train.controls import CONTROLS
 
 PORT: Final = 8765
 PORTS_TRIED: Final = 40

@@ -19,8 +19,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from protege import ProtegeError, checkpoints
+from protege import ProtegeError
 from protege.learn.replay import Batch
+from protege.runs import checkpoints
 
 Floats = npt.NDArray[np.float32]
 

@@ -250,7 +250,7 @@ class Replay:
     def __init__(self, packing: Packing, config: ReplayConfig = ReplayConfig()):
         if config.capacity < 2 or not 1 <= config.steps <= 255:
             raise ReplayError(f"a replay holds 2 steps at least, and returns have 1 to 255 steps; got {config}")
-        announce_compilation("the replay", "learn")
+        announce_compilation("the replay", __name__)
         self.packing, self.config = packing, config
         self.stale = 0  # priorities that came after their steps were overwritten
         self._lock = threading.RLock()

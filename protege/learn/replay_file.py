@@ -15,8 +15,8 @@ from typing import BinaryIO, Final
 import numpy as np
 import zstandard
 
-from protege.files import replacing
 from protege.learn.replay import STEP, Actor, Block, Replay, ReplayError
+from protege.runs.files import replacing
 
 FIRST_LINE: Final = b"Protege replay 1\n"
 LEVEL: Final = 1  # of compression: higher ones take longer and gain little

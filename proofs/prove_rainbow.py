@@ -1,0 +1,114 @@
+"""Proofs about the learner with a memory: what 90 minutes are worth, and each of its parts; that it stays small."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from proofs.prove_tempest_learning import SEED, TEACHERS, Watch, measured, stronger, train_run
+from proofs.row import machine, write_row
+from protege.games.tempest.training.config import PRESETS
+from protege.runs.run import open_run
+
+pytestmark = pytest.mark.prove
+
+RAINBOW = ("--learner", "rainbow")
+
+
+def learned(
+    folder: Path, name: str, minutes: float, flags: tuple[str, ...], games: int, watch: Watch | None = None
+) -> dict[str, Any]:
+    spent = train_run(folder, name, "--minutes", f"{minutes:g}", "--seed", "1", *flags, watch=watch)
+    return {"what": name, "flags": " ".join(flags), **spent, **measured(name, name, folder, games)}
+
+
+def test_ninety_minutes(tmp_path):
+    """The Rainbow pupil against both teachers, a thousand games each; and a process that stops growing."""
+    before, sizes, name = machine(), list[tuple[float, float]](), "rainbow-90-minutes"
+
+    def watch(process: psutil.Process) -> None:
+        """Once a minute: how long the memory has been full, and megabytes of the process."""
+        now = time.monotonic()
+        if sizes and now - sizes[-1][0] < 60 or not (tmp_path / name).exists():
+            return
+        with open_run(name, tmp_path) as run:
+            newest = run.metrics.latest().get("replay_size")
+        if newest is not None and (newest.value or 0) >= PRESETS["laptop"].rainbow.replay.capacity - 100_000:
+            sizes.append((now, process.memory_info().rss / 1e6))
+
+    found = learned(tmp_path, name, 90, RAINBOW, 1000, watch)
+    full_minutes = (sizes[-1][0] - sizes[0][0]) / 60
+    early, late = (float(np.median([size for _, size in part])) for part in (sizes[:15], sizes[-15:]))
+    found |= {"minutes_full": round(full_minutes), "megabytes": round(early), "megabytes_at_end": round(late)}
+    teachers = [measured(name, name, None, 1000) for name in TEACHERS]
+    row = {
+        "command": "protege train tempest --learner rainbow --minutes 90 --seed 1, then protege eval tempest "
+        f"--games 1000 --seed {SEED} (make prove ninety_minutes)",
+        "seeds": f"training seed 1; 1,000 evaluation games of seed {SEED}",
+        "budget": "90 minutes of wall clock, start-up, compilation and exams included",
+        "machine": before,
+        "config": str(PRESETS["laptop"].rainbow),
+        "figures": [found | {"ratio": round(found["score_mean"] / stronger(teachers), 2)}],
+        "teacher": teachers,
+    }
+    print(write_row("tempest-rainbow-ninety_minutes", row).read_text())
+    assert found["score_mean_low"] > max(teacher["score_mean_high"] for teacher in teachers)
+    assert full_minutes >= 60 and late < 1.02 * early + 20
+
+
+# Two at a time, each with one core: what is taken away or added, and the flags that do it.
+ABLATIONS: dict[str, dict[str, tuple[str, ...]]] = {
+    "learner": {"as it is": RAINBOW, "the fast learner": ()},
+    "returns": {
+        "returns of one step": (*RAINBOW, "--rainbow.replay.steps", "1"),
+        "mean instead of distribution": (*RAINBOW, "--rainbow.learner.atoms", "2"),
+    },
+    "network": {
+        "no attention": (*RAINBOW, "--rainbow.network.no-attention"),
+        "all 44 moves apart": (*RAINBOW, "--rainbow.network.no-separate-heads"),
+    },
+    "samples": {
+        "no priorities": (*RAINBOW, "--rainbow.replay.exponent", "0"),
+        "no cloning": (*RAINBOW, "--rainbow.learner.cloning", "0", "--rainbow.learner.final-cloning", "0"),
+    },
+    "chance": {
+        "enemies attend to each other": (*RAINBOW, "--rainbow.network.self-attention"),
+        "another training seed": (*RAINBOW, "--seed", "2"),
+    },
+}
+
+
+@pytest.mark.parametrize("pair", ABLATIONS)
+def test_rainbow_ablations(tmp_path, pair):
+    """Parts taken away, or added, for the same minutes of one core; all five pairs take two hours."""
+    before, minutes = machine(), 22
+    with ThreadPoolExecutor(2) as both:
+        trained = {
+            name: both.submit(
+                train_run, tmp_path, name.replace(" ", "-"),
+                "--minutes", f"{minutes}", "--seed", "1", "--threads", "1", "--exam-seconds", "240", *flags,
+            )
+            for name, flags in ABLATIONS[pair].items()
+        }  # fmt: skip
+    rows: list[dict[str, Any]] = [
+        {"what": name, "flags": " ".join(ABLATIONS[pair][name]), **spent.result()}
+        | measured(name, name.replace(" ", "-"), tmp_path, 200)
+        for name, spent in trained.items()
+    ]
+    teachers = [measured(name, name, None, 200) for name in TEACHERS]
+    row = {
+        "command": f"protege train tempest --minutes {minutes} --seed 1 --threads 1 --exam-seconds 240 FLAGS, two at a "
+        f"time, then protege eval tempest --games 200 --seed {SEED} (make prove rainbow_ablations)",
+        "seeds": f"training seed 1; 200 evaluation games of seed {SEED}",
+        "budget": f"{minutes} minutes of wall clock and about one core each",
+        "machine": before,
+        "config": str(PRESETS["laptop"].rainbow),
+        "figures": rows,
+        "teacher": teachers,
+    }
+    print(write_row(f"tempest-rainbow-ablations-{pair}", row).read_text())
+    assert all(found["training_cpu_seconds"] > 0 for found in rows)

@@ -1,0 +1,218 @@
+"""`protege match`, `eval`, `watch` and `record` of the mechs' game: battles played, measured, shown, told, filmed."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import tyro
+from tyro.conf import FlagCreatePairsOff, Positional
+
+from protege import ProtegeError
+from protege.cli.tables import print_table
+from protege.machine import usable_cores
+
+Mechs = Literal["echelon"]
+
+
+@dataclass(frozen=True)
+class Match:
+    """Let two sides fight one battle and record it."""
+
+    game: Positional[Mechs]  # the game to play
+    # who leads blue: trivial, easy, medium, hard, expert, champion, random, a run, a checkpoint, package.module:Class
+    blue: str = "champion"
+    red: str = "expert"  # who leads red
+    seed: int = 1  # the map and the battle follow from this number
+    roster: str = "10v10"  # how many against how many; a wrong name is answered with the list
+    out: Path = Path("match.rec")  # the file to write
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    json: bool = False  # also print one flat JSON object on the last line
+
+
+@dataclass(frozen=True)
+class EvalEchelon:
+    """Measure one side against another: every map is played twice, with the sides swapped."""
+
+    # who leads blue: trivial, easy, medium, hard, expert, champion, random, a run, a checkpoint, package.module:Class
+    blue: str = "champion"
+    red: str = "expert"  # who leads red
+    matches: int = 200  # battles, an even number
+    seed: int = 1  # the maps follow from this number
+    roster: str = "10v10"  # how many against how many; a wrong name is answered with the list
+    threads: int = 0  # threads that play; 0 uses every core
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    json: bool = False  # also print one flat JSON object on the last line
+
+
+@dataclass(frozen=True)
+class WatchEchelon:
+    """Watch battles in the browser: a recorded one, two side by side, or those of a training as they finish."""
+
+    # The file that "protege match echelon" wrote. Without it, or --run, the newest battle of any run; and where there
+    # is none, one that is fought for you.
+    recording: Positional[Path | None] = None
+    beside: Path | None = None  # a second recording to show beside it: another player on the same seed
+    run: str | None = None  # the run whose battles to watch; new ones appear as they finish
+    text: bool = False  # as text on the terminal, line by line, without a browser
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    host: str = "127.0.0.1"  # the address to listen at; 0.0.0.0 lets other machines see the page
+    port: int = 8765  # the port, or the next one that is free
+    no_browser: bool = False  # do not open a browser
+
+
+@dataclass(frozen=True)
+class RecordEchelon:
+    """Film a battle as a GIF, MP4 or WebM file: a recorded one, or one that is fought for the film."""
+
+    out: Path  # the file to write; its ending chooses the format: .gif, .mp4 or .webm
+    recording: Positional[Path | None] = None  # the file that "protege match echelon" wrote; without it, a new battle
+    blue: str = "champion"  # who leads blue in a new battle, as in "protege match"
+    red: str = "expert"  # who leads red
+    seed: int = 1  # the new battle follows from this number
+    roster: str = "10v10"  # how many against how many
+    begin: float = 0.0  # the second of the battle at which the film begins
+    seconds: float = 0.0  # film so many seconds of the battle; 0 goes on to its end
+    speed: float = 2.0  # times as fast as the battle was
+    rate: float = 12.5  # pictures a second
+    width: int = 640  # of the picture; its height is 9/16 of that
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    json: bool = False  # also print one flat JSON object on the last line
+
+
+def run_match(command: Match) -> int:
+    from protege.games.echelon.agents.match import Setting, fight
+
+    setting = Setting(command.roster)
+    made = fight(command.blue, command.red, command.out, seed=command.seed, setting=setting, runs=command.runs)
+    sides = ((side, made[side]) for side in ("blue", "red"))
+    rows = [
+        [f"{side} ({name})", *(f"{made[f'{side}_{key}']:,.0f}" for key in ("score", "living", "kills", "damage"))]
+        for side, name in sides
+    ]
+    title = f"{made['winner']} wins by {made['ending']}" if made["winner"] != "nobody" else "a draw"
+    head = ("side", "score", "alive", "kills", "damage")
+    print_table(
+        f"{title} after {made['length']:.0f} s, {made['roster']}, seed {made['seed']}", head, rows, (1, 2, 3, 4)
+    )
+    print(f"{made['file']}: {made['bytes'] / 1e6:.1f} MB; watch it with: protege watch echelon {made['file']}")
+    if command.json:
+        print(json.dumps(made))
+    return 0
+
+
+def run_eval_echelon(command: EvalEchelon) -> int:
+    from protege.games.echelon.agents.match import Setting, measure
+
+    found = measure(
+        command.blue, command.red, matches=command.matches, seed=command.seed, setting=Setting(command.roster),
+        threads=command.threads or usable_cores(), runs=command.runs,
+    )  # fmt: skip
+    print(
+        f"{found['blue']} against {found['red']}, {found['matches']} battles of {found['roster']}, "
+        f"seed {found['seed']}: wins {100 * found['blue_win_rate']:.1f} % "
+        f"({100 * found['blue_win_rate_low']:.1f}–{100 * found['blue_win_rate_high']:.1f}, draws as halves), "
+        f"{found['draws']} draws, {found['length_mean']:.0f} s each on average"
+    )
+    if command.json:
+        print(json.dumps(found))
+    return 0
+
+
+def run_watch_echelon(command: WatchEchelon) -> int:
+    from urllib.parse import urlencode
+
+    from protege.cli.playing import serve_page
+    from protege.games.echelon.page.views import EchelonShows
+    from protege.games.echelon.recordings.recording import Recording
+    from protege.runs.run import open_run
+
+    if command.text:
+        return _tell(command)
+    if command.recording and command.run:
+        raise ProtegeError("give a recording or --run, not both: a run's recordings are in its folder recordings/")
+    if command.beside and not command.recording:
+        raise ProtegeError("--beside needs a recording to stand beside: protege watch echelon FILE --beside OTHER")
+    recordings = [path for path in (command.recording, command.beside) if path]
+    for path in recordings:
+        Recording.open(path).checked()  # what cannot be shown is said here, before a page opens
+    if command.run:
+        open_run(command.run, command.runs).close()
+        return serve_page(command, f"/battle?{urlencode({'run': command.run})}")
+    if not command.recording and not EchelonShows(command.runs).about()["battles"]:
+        return _watch_new_battle(command)
+    settings = {"given": 0, "beside": 1} if command.beside else {"given": 0} if command.recording else {}
+    return serve_page(command, f"/battle?{urlencode(settings)}", recordings=recordings)
+
+
+def _tell(command: WatchEchelon) -> int:
+    from protege.games.echelon.agents.match import tell
+
+    if command.recording is None:
+        raise ProtegeError("--text tells one recorded battle: protege watch echelon FILE --text")
+    for line in tell(command.recording):
+        print(line)
+    return 0
+
+
+def _watch_new_battle(command: WatchEchelon) -> int:
+    """There is nothing to show yet, so the champion fights."""
+    from tempfile import TemporaryDirectory
+
+    from protege.cli.playing import serve_page
+    from protege.games.echelon.agents.match import fight
+
+    with TemporaryDirectory() as folder:
+        print("no battle is recorded yet: the champion fights expert (protege match echelon makes others)", flush=True)
+        path = Path(folder) / "champion-expert.rec"
+        fight("champion", "expert", path)
+        return serve_page(command, "/battle?given=0", recordings=[path])
+
+
+def run_record_echelon(command: RecordEchelon) -> int:
+    from tempfile import TemporaryDirectory
+
+    from protege.games.echelon.agents.match import Setting, fight
+    from protege.games.echelon.recordings.film import film
+    from protege.games.echelon.recordings.recording import Recording
+    from protege.games.tempest.task.drawing import check_recording_path, write_recording
+
+    check_recording_path(command.out)
+    with TemporaryDirectory() as folder:
+        path = command.recording or Path(folder) / "battle.rec"
+        if not command.recording:
+            setting = Setting(command.roster)
+            fight(command.blue, command.red, path, seed=command.seed, setting=setting, runs=command.runs)
+        recording = Recording.open(path)
+    recording.checked()
+    pictures = film(
+        recording, width=command.width, begin=command.begin, seconds=command.seconds, speed=command.speed,
+        rate=command.rate,
+    )  # fmt: skip
+    write_recording(pictures, command.out, command.rate)
+    blue, red = recording.header["players"]
+    size = command.out.stat().st_size
+    print(f"{command.out}: {blue} against {red}, {size / 1e6:.1f} MB")
+    if command.json:
+        print(json.dumps({"blue": blue, "red": red, "file": str(command.out), "bytes": size}))
+    return 0
+
+
+_COMMANDS: dict[str, tuple[type[Any], Callable[[Any], int]]] = {
+    "eval": (EvalEchelon, run_eval_echelon),
+    "watch": (WatchEchelon, run_watch_echelon),
+    "record": (RecordEchelon, run_record_echelon),
+}
+
+
+def is_echelon(arguments: Sequence[str]) -> bool:
+    """Whether this is a command that has other options for this game."""
+    return len(arguments) > 1 and arguments[1] == "echelon" and arguments[0] in _COMMANDS
+
+
+def run_echelon(arguments: Sequence[str]) -> int:
+    """`protege eval echelon ...`, `protege watch echelon ...` or `protege record echelon ...`."""
+    kind, run = _COMMANDS[arguments[0]]
+    prog = f"protege {arguments[0]} echelon"
+    return run(tyro.cli(kind, prog=prog, args=arguments[2:], config=(FlagCreatePairsOff,)))

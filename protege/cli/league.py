@@ -1,0 +1,489 @@
+"""`protege league`: ratings of players by matches between them, and what learners play against."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from tyro.conf import Positional, UseAppendAction, subcommand
+
+from protege.cli.tables import count, date, number, print_table
+from protege.machine import usable_cores
+
+if TYPE_CHECKING:
+    from protege.league.league import League
+    from protege.league.ledger import Entry, Result
+
+# A league is named by its folder, by its name in the runs folder, or tempest and echelon for those that come along.
+
+
+@dataclass(frozen=True)
+class LeagueInit:
+    """Begin a league: an empty one of scripted players, or a copy of another."""
+
+    league: Positional[str]  # a name for it, to be kept among the runs, or the path of a folder
+    game: Literal["echelon", "tempest"] = "echelon"  # what is played
+    copy: str | None = None  # go on with a copy of this league, such as tempest, the one that comes with Protege
+    roster: str = "10v10"  # Echelon: how many against how many
+    size: int = 100  # Echelon: columns on each side of the map
+    length: int = 500  # Echelon: decisions in a battle, four a second
+    limit: int = 20  # learned members; the lowest leave when there are more
+    gate_games: int = 200  # games against the best member that a candidate is judged by
+    recordings: int = 3  # Echelon: recorded battles that are kept of each player, the newest
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    json: bool = False  # also print one flat JSON object on the last line
+
+
+def run_init(command: LeagueInit) -> int:
+    from protege.league.league import copy_league, create_league, open_league
+    from protege.league.matchmaking import Rules
+    from protege.runs.run import checked_name, runs_folder
+
+    is_path = Path(command.league).name != command.league
+    folder = Path(command.league) if is_path else runs_folder(command.runs) / checked_name(command.league)
+    if command.copy:
+        with open_league(command.copy, command.runs) as source:
+            league = copy_league(source, folder)
+    else:
+        rules = Rules(limit=command.limit, gate_games=command.gate_games, recordings=command.recordings)
+        game = _game(command.game)
+        league = create_league(folder, _signature(command), game.SCRIPTED, game.ANCHOR, rules)
+    with league:
+        entries = league.entries()
+        print(f"{folder}: a league of {league.game} with {count(entries, 'player')}, {league.anchor.name} at 1500")
+        if command.json:
+            print(json.dumps({"league": str(folder), "game": league.game, "entries": len(entries)}))
+    return 0
+
+
+def _signature(command: LeagueInit) -> dict[str, Any]:
+    game = _game(command.game)
+    if command.game == "echelon":
+        from protege.games.echelon.agents.match import Setting
+        from protege.games.echelon.world.mechs import find_roster
+
+        roster = find_roster(command.roster).name
+        return dict(game.signature(Setting(roster, (command.size, command.size), command.length)))
+    return dict(game.signature())
+
+
+def _game(name: str) -> Any:
+    """The module that plays a game's matches."""
+    if name == "echelon":
+        from protege.games.echelon.agents import contest
+    elif name == "tempest":
+        from protege.games.tempest.agents import contest  # type: ignore[no-redef]
+    else:
+        from protege.league.ledger import LeagueError
+
+        raise LeagueError(f"this version of Protege plays echelon and tempest, not {name!r}")
+    return contest
+
+
+def _contest(league: "League", threads: int) -> Any:
+    """Whoever plays this league's matches, if this version of Protege still plays them alike."""
+    from protege.league.ledger import LeagueError
+
+    game = _game(league.game)
+    try:
+        found = game.Contest(league.signature, threads or usable_cores())
+    except (KeyError, TypeError, ValueError) as error:
+        raise LeagueError(
+            f"league {league.name} does not say what its matches are like ({error}): begin another league"
+        ) from error
+    league.require(found.signature)
+    return found
+
+
+@dataclass(frozen=True)
+class LeagueAdd:
+    """Take a copy of a trained player into a league, as a candidate."""
+
+    league: Positional[str]  # the league
+    player: Positional[str]  # the name of a run (its best), the path of a checkpoint, or champion
+    name: str = ""  # what to call it; without it, a name made from its contents
+    member: bool = False  # as a member at once, without the games that "protege league promote" asks for
+    parent: str | None = None  # the entry it was trained on from
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    json: bool = False  # also print one flat JSON object on the last line
+
+
+def run_add(command: LeagueAdd) -> int:
+    from protege.league.league import open_league
+    from protege.league.ledger import CANDIDATE, MEMBER
+
+    with open_league(command.league, command.runs) as league:
+        parent = league.find(command.parent).id if command.parent else None
+        path, run = _checkpoint(league.game, command.player, command.runs)
+        _contest(league, 1).check(str(path))
+        kind = MEMBER if command.member else CANDIDATE
+        before = {entry.id for entry in league.entries()}
+        entry = league.add(path, name=command.name, run=run, parent=parent, kind=kind)
+        assert entry.hash is not None
+        is_new = entry.id not in before
+        if is_new:
+            print(f"{entry.name}: {entry.kind} of league {league.name}, a copy of {path} ({entry.hash[:12]})")
+        else:
+            print(f"league {league.name} has these contents already, as {entry.name}, {entry.kind}: nothing was added")
+        if not is_new and entry.kind != MEMBER:
+            print(f"Make it a member:   protege league promote {command.league} {entry.name}")
+        if command.json:
+            print(json.dumps({"league": league.name, "is_new": is_new, **_flat(entry)}))
+    return 0
+
+
+def _checkpoint(game: str, player: str, runs: Path | None) -> tuple[Path, str]:
+    """The file of a champion, a run or a path, and the run's name if it is one."""
+    from protege.runs.run import list_runs, open_run
+
+    if game == "echelon":
+        from protege.games.echelon.agents.match import checkpoint_of
+    else:
+        from protege.games.tempest.agents.players import checkpoint_of
+    path = checkpoint_of(player, runs)
+    if path is None:
+        path = open_run(player, runs).best  # raises, and says which runs have similar names
+    return path, player if player in (run.name for run in list_runs(runs)) else ""
+
+
+def _flat(entry: "Entry") -> dict[str, Any]:
+    found = asdict(entry) | entry.rating._asdict()
+    return found | {"conservative": entry.rating.conservative}
+
+
+@dataclass(frozen=True)
+class LeagueList:
+    """List the players of a league by rating, or the leagues there are."""
+
+    league: Positional[str] = ""  # the league; without it, all of them
+    retired: bool = False  # also those that have left
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    json: bool = False  # also print one flat JSON object for each, and last one for all of them
+
+
+def run_list(command: LeagueList) -> int:
+    from protege.league.league import league_names, open_league
+    from protege.league.ledger import LeagueError
+    from protege.league.standings import table
+
+    if not command.league:
+        rows, found = [], []
+        for name in league_names(command.runs):
+            try:
+                with open_league(name, command.runs) as league:
+                    figures = {"game": league.game, "entries": len(league.entries()), **league.counts()}
+                    found.append({"league": name, **figures, "folder": str(league.folder)})
+                    rows.append([name, *map(str, figures.values())])
+            except LeagueError as problem:
+                rows.append([name, str(problem)])
+        head = ("league", "game", "players", "matches", "rated", "pending", "periods")
+        print_table(count(rows, "league"), head, rows, (2, 3, 4, 5, 6))
+        if command.json:
+            for one in found:
+                print(json.dumps(one))
+            print(json.dumps({"leagues": len(found)}))
+        return 0
+    with open_league(command.league, command.runs) as league:
+        listed = table(league, retired=command.retired)
+        _print_table(league, listed)
+        if command.json:
+            for row in listed:
+                print(json.dumps(row))
+            about = {"league": league.name, "game": league.game, "entries": len(listed)}
+            print(json.dumps(about | league.counts()))
+    return 0
+
+
+def _print_table(league: "League", rows: Sequence[dict[str, Any]]) -> None:
+    counts = league.counts()
+    lines = [
+        [
+            row["name"], row["kind"] + (f", {row['role']}" if row["role"] else ""), f"{row['rating']:.0f}",
+            "anchor" if row["is_anchor"] else f"± {2 * row['deviation']:.0f}", f"{row['conservative']:.0f}",
+            "" if row["strength"] is None else f"{row['strength']:.0f} ± {2 * row['strength_deviation']:.0f}",
+            f"{row['games']:,}",
+        ]
+        for row in rows
+    ]  # fmt: skip
+    title = f"League {league.name} of {league.game}: {counts['rated']:,} rated matches in {count_periods(counts)}"
+    head = ("player", "kind", "rating", "95 %", "at least", "by all matches", "games")
+    print_table(title, head, lines, (2, 3, 4, 5, 6))
+
+
+def count_periods(counts: dict[str, int]) -> str:
+    return f"{counts['periods']} period{'' if counts['periods'] == 1 else 's'}"
+
+
+@dataclass(frozen=True)
+class LeagueMatch:
+    """Let two players of a league meet, on maps that they have not played yet; both are rated by it."""
+
+    league: Positional[str]  # the league
+    first: Positional[str]  # a player of it, by name or by the beginning of its hash
+    second: Positional[str]  # another one
+    games: int = 20  # matches; in Echelon an even number, as each map is played from both sides
+    record: int = 1  # Echelon: maps whose matches are recorded and looked at for the style report
+    threads: int = 0  # threads that play; 0 uses every core
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    json: bool = False  # also print one flat JSON object on the last line
+
+
+def run_match(command: LeagueMatch) -> int:
+    from protege.evaluate import wilson
+    from protege.league.league import open_league
+
+    with open_league(command.league, command.runs) as league:
+        first, second = league.find(command.first), league.find(command.second)
+        results = _meet(league, _contest(league, command.threads), first, second, command.games, command.record)
+        league.close_period()
+        score = sum(result.score for result in results)
+        low, high = wilson(score, len(results))
+        after = [league.by_id(entry.id) for entry in (first, second)]
+        print(
+            f"{first.name} scores {score:g} of {len(results)} against {second.name}: {score / len(results):.1%} "
+            f"({low:.1%} to {high:.1%})"
+        )
+        for before, now in zip((first, second), after):
+            print(f"{now.name}: {before.rating.rating:.0f} -> {now.rating.rating:.0f} ± {2 * now.rating.deviation:.0f}")
+        if command.json:
+            figures = {"first": first.name, "second": second.name, "games": len(results), "score": score}
+            figures |= {"rate": score / len(results), "rate_low": low, "rate_high": high}
+            figures |= {f"rating_{side}": entry.rating.rating for side, entry in zip(("first", "second"), after)}
+            print(json.dumps(figures))
+    return 0
+
+
+def _meet(
+    league: "League", contest: Any, first: "Entry", second: "Entry", games: int, record: int = 0
+) -> list["Result"]:
+    """Matches of two entries on maps that are new to them, each filed when it is over: a kill loses no other."""
+    from protege.league.ledger import LeagueError
+
+    per_map = 2 if league.game == "echelon" else 1
+    if first.id == second.id or games < 1 or games % per_map:
+        what = "an even number of matches, each map from both sides" if per_map == 2 else "at least one match"
+        raise LeagueError(f"two different players and {what} are needed; got {first.name}, {second.name} and {games}")
+    players = league.opponent(first), league.opponent(second)
+    maps = league.reserve_maps(first.id, second.id, games // per_map)
+    found: list[Result] = contest.play(*players, maps, record, lambda result: league.file([result], ends_period=False))
+    return found
+
+
+@dataclass(frozen=True)
+class LeagueTournament:
+    """Let everybody of a league meet everybody, in rounds; each round is a rating period."""
+
+    league: Positional[str]  # the league
+    player: UseAppendAction[tuple[str, ...]] = ()  # only these; without it, all but retired and older candidates
+    rounds: int = 5  # rounds
+    games: int = 2  # matches of each pair in a round
+    no_record: bool = False  # Echelon: record nothing; without it, a map of each pair in the last round, for the page
+    threads: int = 0  # threads that play; 0 uses every core
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    json: bool = False  # also print one flat JSON object on the last line
+
+
+def run_tournament(command: LeagueTournament) -> int:
+    from protege.league.league import open_league
+    from protege.league.ledger import LeagueError
+    from protege.league.standings import table
+
+    with open_league(command.league, command.runs) as league:
+        contest = _contest(league, command.threads)
+        everybody = [league.find(name) for name in command.player] or league.pool()
+        if len({entry.id for entry in everybody}) < 2:
+            raise LeagueError("a tournament needs at least two players")
+        pairs = list(combinations(everybody, 2))
+        played = 0
+        if league.game == "tempest":
+            contest.ahead = command.rounds * command.games
+        for number in range(command.rounds):
+            last = not command.no_record and number == command.rounds - 1
+            for first, second in pairs:
+                played += len(_meet(league, contest, first, second, command.games, int(last)))
+            league.close_period()
+            print(f"round {number + 1} of {command.rounds}: {played:,} matches", flush=True)
+        _print_table(league, table(league))
+        if command.json:
+            ratings = {f"rating.{entry.name}": league.by_id(entry.id).rating.rating for entry in everybody}
+            print(json.dumps({"league": league.name, "matches": played, **ratings}))
+    return 0
+
+
+@dataclass(frozen=True)
+class LeaguePromote:
+    """Make a candidate a member if it is good enough: 55 % against the best, 45 % against each of the top five.
+
+    Plays the matches that are missing for that judgement first. While there is no member, the anchor is the best.
+    """
+
+    league: Positional[str]  # the league
+    candidate: Positional[str] = ""  # who; without it, every candidate
+    no_play: bool = False  # judge by the matches there are
+    threads: int = 0  # threads that play; 0 uses every core
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    json: bool = False  # also print one flat JSON object on the last line
+
+
+def run_promote(command: LeaguePromote) -> int:
+    from protege.league.league import open_league
+    from protege.league.ledger import CANDIDATE
+
+    with open_league(command.league, command.runs) as league:
+        chosen = [league.find(command.candidate)] if command.candidate else league.entries(CANDIDATE)
+        promoted = []
+        for entry in chosen:
+            verdict = league.verdict(entry)
+            contest = _contest(league, command.threads) if verdict.missing and not command.no_play else None
+            while contest is not None and verdict.missing:  # the matches may change who the best are
+                for other, games in verdict.missing:
+                    even = games + games % 2
+                    _meet(league, contest, entry, league.by_id(other), even, record=1)
+                league.close_period()
+                verdict = league.verdict(entry)
+            print(f"{entry.name}: {'promoted' if verdict.passed else 'not promoted'}, {verdict.reason}")
+            if verdict.passed:
+                league.promote(league.by_id(entry.id), verdict.reason)
+                promoted.append(entry.name)
+        if command.json:
+            print(json.dumps({"judged": len(chosen), "promoted": len(promoted), "names": ", ".join(promoted)}))
+    return 0
+
+
+@dataclass(frozen=True)
+class LeagueRetire:
+    """Take a player out of a league: nobody meets it any more, its history stays."""
+
+    league: Positional[str]  # the league
+    player: Positional[str]  # who
+    reason: str = "by hand"  # why, for the record
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    json: bool = False  # also print one flat JSON object on the last line
+
+
+def run_retire(command: LeagueRetire) -> int:
+    from protege.league.league import open_league
+
+    with open_league(command.league, command.runs) as league:
+        entry = league.find(command.player)
+        league.retire(entry, command.reason)
+        print(f"{entry.name} has left league {league.name}")
+        if command.json:
+            print(json.dumps({"league": league.name, **_flat(league.by_id(entry.id))}))
+    return 0
+
+
+@dataclass(frozen=True)
+class LeaguePayoff:
+    """Show who beats whom: the row's score against the column, in percent."""
+
+    league: Positional[str]  # the league
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    json: bool = False  # also print one flat JSON object on the last line
+
+
+def run_payoff(command: LeaguePayoff) -> int:
+    from protege.league.league import open_league
+    from protege.league.standings import payoff, table
+
+    with open_league(command.league, command.runs) as league:
+        rows = table(league)
+        cells = payoff(league, [row["id"] for row in rows])
+    names = [row["name"] for row in rows]
+    lines = [
+        [f"{i + 1} {name}", *(f"{100 * cell['score']:.0f}" if cell else "·" for cell in line)]
+        for i, (name, line) in enumerate(zip(names, cells))
+    ]
+    head = ("score against, %", *(str(i + 1) for i in range(len(names))))
+    print_table(f"League {league.name}: row against column", head, lines, tuple(range(1, len(head))))
+    if command.json:
+        met = [(a, b, cell) for a, line in zip(names, cells) for b, cell in zip(names, line) if cell]
+        print(json.dumps({f"{a}.{b}.{key}": value for a, b, cell in met for key, value in cell.items()}))
+    return 0
+
+
+@dataclass(frozen=True)
+class LeagueShow:
+    """Show one player of a league: ratings, where it comes from, how it plays, its latest matches."""
+
+    league: Positional[str]  # the league
+    player: Positional[str]  # who
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    json: bool = False  # also print one flat JSON object on the last line
+
+
+def run_show(command: LeagueShow) -> int:
+    from protege.league.league import open_league
+    from protege.league.standings import distances, recent_matches, styles
+
+    with open_league(command.league, command.runs) as league:
+        entry = league.find(command.player)
+        everybody = {other.id: other for other in league.entries()}
+        history, found = league.history(entry.id), styles(league, list(everybody))
+        apart = sorted(distances(found).get(entry.id, {}).items(), key=lambda pair: pair[1])
+        matches = recent_matches(league, entry.id, 10)
+    parents: list[str] = []
+    at: int | None = entry.parent
+    while at is not None and at in everybody and len(parents) < 20:
+        parents.append(everybody[at].name)
+        at = everybody[at].parent
+    about = {
+        "kind": entry.kind + (f", {entry.role}" if entry.role else ""),
+        "rating": f"{entry.rating.rating:.0f} ± {2 * entry.rating.deviation:.0f} after {entry.games:,} games",
+        "added": date(entry.created) + (f" from run {entry.run}, step {entry.step:,}" if entry.run else ""),
+        "trained on from": " < ".join(parents) or "nothing",
+        "contents": entry.hash or f"scripted player {entry.player}",
+        "plays most like": ", ".join(f"{everybody[other].name} ({far:.2f})" for other, far in apart[:3]) or "unknown",
+    }
+    print_table(f"{entry.name} in league {league.name}", (), [[key, value] for key, value in about.items()])
+    lines = [[str(n), f"{r.rating:.0f}", f"± {2 * r.deviation:.0f}", str(games)] for n, _, r, games in history[-10:]]
+    print_table("ratings", ("period", "rating", "95 %", "games"), lines, (0, 1, 2, 3))
+    style = found.get(entry.id, {})
+    print_table("how it plays", (), [[key.replace("_", " "), number(value)] for key, value in style.items()], (1,))
+    won = {1: "won", 0.5: "drew", 0: "lost"}
+    lines = [
+        [date(m["time"]), f"{won[m['score']]} against {everybody[m['opponent']].name}", f"map {m['map']}",
+         m["recording"] or ""]
+        for m in matches
+    ]  # fmt: skip
+    print_table("latest matches", (), lines)
+    if command.json:
+        print(json.dumps(_flat(entry) | {f"style.{key}": value for key, value in style.items()}))
+    return 0
+
+
+@dataclass(frozen=True)
+class LeagueCommands:
+    """Rate players by matches between them: init, add, list, match, tournament, promote, retire, payoff, show.
+
+    Two leagues come with Protege, "tempest" and "echelon": "protege league list tempest".
+    """
+
+    command: (
+        Annotated[LeagueInit, subcommand("init")]
+        | Annotated[LeagueAdd, subcommand("add")]
+        | Annotated[LeagueList, subcommand("list")]
+        | Annotated[LeagueMatch, subcommand("match")]
+        | Annotated[LeagueTournament, subcommand("tournament")]
+        | Annotated[LeaguePromote, subcommand("promote")]
+        | Annotated[LeagueRetire, subcommand("retire")]
+        | Annotated[LeaguePayoff, subcommand("payoff")]
+        | Annotated[LeagueShow, subcommand("show")]
+    )
+
+
+def run_league(command: LeagueCommands) -> int:
+    runners: dict[type[Any], Callable[[Any], int]] = {
+        LeagueInit: run_init,
+        LeagueAdd: run_add,
+        LeagueList: run_list,
+        LeagueMatch: run_match,
+        LeagueTournament: run_tournament,
+        LeaguePromote: run_promote,
+        LeagueRetire: run_retire,
+        LeaguePayoff: run_payoff,
+        LeagueShow: run_show,
+    }
+    return runners[type(command.command)](command.command)

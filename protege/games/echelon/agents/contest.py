@@ -1,0 +1,179 @@
+"""Echelon in a league: two players meet on evaluation maps, each map from both sides.
+
+Also tells from a recorded battle how each side plays: how it moves, how it shoots, and how it keeps together.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from protege.evaluate import EVALUATION, seed_of
+from protege.games.echelon.agents.match import Match, Player, Setting, find_player, play
+from protege.games.echelon.agents.match import Result as Played
+from protege.games.echelon.recordings.battle_report import flag
+from protege.games.echelon.recordings.recording import Recording
+from protege.games.echelon.rules.battle import LASER_HIT, MISSILE_LAUNCH, PROJECTILE_HIT
+from protege.games.echelon.rules.sim import VERSION as RULES_VERSION
+from protege.games.echelon.task.env import TASK_VERSION
+from protege.games.echelon.task.teacher import LEVELS
+from protege.games.echelon.world.maps import VERSION as MAP_VERSION
+from protege.games.echelon.world.mechs import BLUE, NOBODY, RED, RULES, TICK_S, find_roster
+from protege.league.league import Opponent
+from protege.league.ledger import Filing, Result
+
+SCRIPTED: Final = ("random", *LEVELS)
+ANCHOR: Final = "medium"
+SEED: Final = 10  # the maps of leagues follow from this number
+WEAPON_BUTTONS: Final = 0b1111  # the fifth vents heat
+
+# How a side plays: unit, meaning, and the chart it is shown in.
+STYLE: Final = {
+    "speed": ("voxels/s", "mean speed", "pace and fire"),
+    "still_share": ("share", "of the time: standing still", "shares"),
+    "airborne_share": ("share", "of the time: in the air", "shares"),
+    "zone_share": ("share", "of the time: in the zone", "shares"),
+    "trigger_share": ("share", "of the time: a trigger pulled", "shares"),
+    "hits_per_minute": ("1/min", "hits of a mech that lives", "pace and fire"),
+    "missiles_per_minute": ("1/min", "missiles of a mech that lives", "pace and fire"),
+    "hit_distance": ("voxels", "median distance from which enemies are hit", "distances"),
+    "heat": ("share", "mean heat, of what the mech can bear", "shares"),
+    "jamming_share": ("share", "of the time: electronic warfare on", "shares"),
+    "spread": ("voxels", "mean distance from the team's centre", "distances"),
+    "nearest_friend": ("voxels", "mean distance to the nearest friend", "distances"),
+    "focus_share": ("share", "of all hits: on whoever is hit most in that second", "shares"),
+}
+
+Floats = npt.NDArray[np.float64]
+
+
+def signature(setting: Setting = Setting()) -> dict[str, Any]:
+    """What must be the same for results to be comparable."""
+    return {
+        "game": "echelon", "task_version": TASK_VERSION, "rules_version": RULES_VERSION, "map_version": MAP_VERSION,
+        "rules": setting.rules.name, "roster": setting.roster, "size": list(setting.size), "length": setting.length,
+        "seed": SEED,
+    }  # fmt: skip
+
+
+class Contest:
+    """Plays matches of one league."""
+
+    def __init__(self, signature_of_league: Mapping[str, Any], threads: int = 1) -> None:
+        of = signature_of_league
+        x, y = of["size"]
+        self.setting = Setting(find_roster(of["roster"]).name, (int(x), int(y)), int(of["length"]), RULES[of["rules"]])
+        self.signature = signature(self.setting)
+        self.threads = threads
+        self._players: dict[str, Player] = {}
+
+    def check(self, player: str) -> None:
+        """Raise unless this is a player; its network is built once to see."""
+        self._find(player)
+
+    def play(
+        self, first: Opponent, second: Opponent, maps: Sequence[int], record: int = 0, file: Filing | None = None
+    ) -> list[Result]:
+        """Two matches on each map, with sides swapped; those on the first `record` maps are recorded and looked at.
+
+        `file` is given each result as soon as there is one.
+        """
+        numbers = [(number, swapped) for number in maps for swapped in (False, True)]
+        matches = [Match(seed_of(EVALUATION, SEED, number), swapped) for number, swapped in numbers]
+        players, names = (self._find(first.player), self._find(second.player)), (first.name, second.name)
+        kept: dict[int, bytes] = {}
+        found: dict[int, Result] = {}
+
+        def ended(i: int, result: Played) -> None:
+            recording = Recording(kept[i]) if i in kept else None
+            found[i] = Result(
+                first.id, second.id, 0.5 if result.winner == NOBODY else float(result.winner == BLUE), *numbers[i],
+                detail={"seconds": result.seconds, "scores": result.score, "kills": result.kills},
+                recording=kept.get(i),
+                styles=(style(recording, BLUE), style(recording, RED)) if recording else None,
+            )  # fmt: skip
+            if file is not None:
+                file(found[i])
+
+        split = 2 * min(record, len(maps))
+        play(
+            *players, matches[:split], self.setting, threads=self.threads, names=names, recorded=kept.__setitem__,
+            ended=ended,
+        )  # fmt: skip
+        play(
+            *players, matches[split:], self.setting, threads=self.threads,
+            ended=lambda i, result: ended(split + i, result),
+        )  # fmt: skip
+        return [found[i] for i in range(len(matches))]
+
+    def _find(self, player: str) -> Player:
+        if player not in self._players:
+            self._players[player] = find_player(player)
+        return self._players[player]
+
+
+def style(recording: Recording, team: int) -> dict[str, float]:
+    """How one side played a battle. Distances in voxels, shares of the time that its mechs were alive."""
+    frames, counts = recording.everything()
+    header = recording.header
+    own = np.flatnonzero([mech["team"] == team for mech in header["mechs"]])
+    mechs = frames["mechs"][1:, own]
+    alive = flag(mechs, "alive")
+    lived = max(1, int(alive.sum()))
+    minutes = lived * header["seconds_per_frame"] / 60
+
+    def share(true: npt.NDArray[np.bool_]) -> float:
+        return float((true & alive).sum() / lived)
+
+    capacity = np.array([header["classes"][header["mechs"][i]["kind"]]["heat_capacity"] for i in own])
+    events, at = frames["events"], np.repeat(np.arange(recording.frames), counts["events"])
+    hit = np.isin(events["kind"], (LASER_HIT, PROJECTILE_HIT)) & np.isin(events["who"], own)
+    hit &= (events["whom"] >= 0) & ~np.isin(events["whom"], own)
+    hits = events[hit]
+    launches = (events["kind"] == MISSILE_LAUNCH) & np.isin(events["who"], own)
+    spread, nearest = _together(mechs, alive)
+    return {
+        "speed": float(np.hypot(mechs["vx"], mechs["vy"])[alive].mean()) if alive.any() else 0.0,
+        "still_share": share(np.hypot(mechs["vx"], mechs["vy"]) < 0.2),
+        "airborne_share": share(~flag(mechs, "grounded")),
+        "zone_share": share(flag(mechs, "inside")),
+        "trigger_share": share((mechs["buttons"] & WEAPON_BUTTONS) != 0),
+        "hits_per_minute": len(hits) / minutes,
+        "missiles_per_minute": float(launches.sum()) / minutes,
+        "hit_distance": _hit_distance(frames["mechs"][at[hit], hits["who"]], frames["mechs"][at[hit], hits["whom"]]),
+        "heat": float((mechs["heat"] / capacity)[alive].mean()) if alive.any() else 0.0,
+        "jamming_share": share(mechs["ewar"] != 0),
+        "spread": spread,
+        "nearest_friend": nearest,
+        "focus_share": _focus(hits),
+    }
+
+
+def _together(mechs: npt.NDArray[Any], alive: npt.NDArray[np.bool_]) -> tuple[float, float]:
+    """Mean distance of the living from their centre, and from the nearest friend, while there are at least two."""
+    places = np.stack([mechs["x"], mechs["y"]], axis=-1).astype(np.float64)  # (frames, mechs, 2)
+    several = alive.sum(1) >= 2
+    places, alive = places[several], alive[several]
+    if not len(places):
+        return 0.0, 0.0
+    centre = (places * alive[..., None]).sum(1) / alive.sum(1)[:, None]
+    apart: Floats = np.linalg.norm(places[:, :, None] - places[:, None], axis=-1)
+    apart[~(alive[:, :, None] & alive[:, None])] = np.inf
+    apart[:, np.arange(apart.shape[1]), np.arange(apart.shape[1])] = np.inf
+    from_centre = np.linalg.norm(places - centre[:, None], axis=-1)
+    return float(from_centre[alive].mean()), float(apart.min(axis=2)[alive].mean())
+
+
+def _hit_distance(who: npt.NDArray[Any], whom: npt.NDArray[Any]) -> float:
+    """The median distance from which enemies were hit."""
+    return float(np.median(np.hypot(who["x"] - whom["x"], who["y"] - whom["y"]))) if len(who) else 0.0
+
+
+def _focus(hits: npt.NDArray[Any]) -> float:
+    """Of all hits, the share on whoever is hit most in that second: 1 if the side always shoots at one enemy."""
+    if not len(hits):
+        return 0.0
+    seconds = hits["tick"] // round(1 / TICK_S)
+    most = sum(int(np.bincount(hits["whom"][seconds == second]).max()) for second in np.unique(seconds))
+    return most / len(hits)

@@ -1,0 +1,357 @@
+"""Two sides play: players by name, one recorded battle, and measuring one player against another.
+
+A player is anything with `act(battles, mechs, actions)`, which writes what some mechs do next into their rows of the
+actions. Built in are the scripted levels, random play and none; a run, a checkpoint or `champion` is a learned one, and
+`package.module:Class` a user's own. One that also has `channels` and `thoughts()` has them recorded, with what every
+decision was worth: a viewer then shows, say, what a learned player expects and what it gets.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from protege import ProtegeError
+from protege.evaluate import EVALUATION, import_player, seed_of, wilson
+from protege.games.echelon.recordings.battle_report import TEAM_NAMES, account
+from protege.games.echelon.recordings.recording import Recorder, Recording, write_recording
+from protege.games.echelon.rules.battle import BY_ELIMINATION, BY_SCORE, BY_TIME, KILL, RUNNING
+from protege.games.echelon.rules.sim import STANDARD_LENGTH, Actions, Battles, Flags
+from protege.games.echelon.task.observation import measure_walks
+from protege.games.echelon.task.rewards import BOOK, PARTS, RewardConfig, open_books, pay
+from protege.games.echelon.task.teacher import LEVELS, Chance, Teacher
+from protege.games.echelon.world.maps import STANDARD, generate, recipe, swap_sides
+from protege.games.echelon.world.mechs import BLUE, BUILD, NOBODY, RED, Rules, find_roster
+from protege.games.echelon.world.practice_maps import MapMaker
+from protege.runs.metrics import near
+from protege.runs.run import list_runs, weights_of
+
+BATCH: Final = 64  # battles played side by side
+CHAMPIONS: Final = {"champion": Path(__file__).parents[1] / "champions" / "champion.safetensors"}
+ENDING_NAMES: Final = {RUNNING: "unfinished", BY_ELIMINATION: "elimination", BY_SCORE: "score", BY_TIME: "time"}
+
+
+class Player(Protocol):
+    """Who decides for a side, or for any other mechs."""
+
+    def act(self, battles: Battles, mechs: Flags, actions: Actions) -> None:
+        """Write what these mechs, (battles, mechs), do next into their rows of `actions`, and into no others."""
+
+
+class Thinker(Player, Protocol):
+    """A player that tells something about its decisions."""
+
+    channels: Mapping[str, Sequence[str]]  # what each is called, and each of its numbers
+
+    def thoughts(self) -> Mapping[str, npt.NDArray[np.float32]]:
+        """Each channel's numbers (battles, mechs, numbers) about the last decision."""
+
+
+class UnknownPlayer(ProtegeError):
+    """A player that cannot be found or made."""
+
+
+class BadMatch(ProtegeError):
+    """A match that cannot be played as asked."""
+
+
+class Idle:
+    """Does nothing."""
+
+    def act(self, battles: Battles, mechs: Flags, actions: Actions) -> None:
+        """Blank these mechs' rows of `actions`."""
+        actions.target[mechs] = NOBODY
+        for rows in (actions.move, actions.buttons, actions.ewar, actions.message, actions.order):
+            rows[mechs] = 0
+
+
+def find_player(name: str, runs: Path | None = None) -> Player:
+    """The player of this name; runs are looked for in the folder `runs`, or the usual one."""
+    if name in LEVELS:
+        return Teacher(name)
+    if name in SIMPLE:
+        return SIMPLE[name]()
+    if ":" in name and not Path(name).exists():
+        player: Player = import_player(name, "act(battles, mechs, actions); see docs/echelon.md")
+        return player
+    path = checkpoint_of(name, runs)
+    if path is not None:
+        from protege.games.echelon.agents.pupil import (
+            load_pupil,  # torch takes a second to import, and scripts need none
+        )
+
+        return load_pupil(path)
+    known = [*LEVELS, *SIMPLE, *CHAMPIONS]
+    raise UnknownPlayer(
+        f"no Echelon player is called {name!r}: use {', '.join(known)}, the name of a run, the path of a checkpoint, "
+        f"or package.module:Class for your own{near(name, [*known, *(run.name for run in list_runs(runs))])}"
+    )
+
+
+def checkpoint_of(name: str, runs: Path | None = None) -> Path | None:
+    """The file with the weights of a champion, a run or a path; None if there is none."""
+    return weights_of(name, CHAMPIONS, runs)
+
+
+SIMPLE: Final[dict[str, Callable[[], Player]]] = {"random": Chance, "idle": Idle}
+
+
+# --- playing ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the battles of a measurement have in common."""
+
+    roster: str = "10v10"
+    size: tuple[int, int] = STANDARD  # columns, x and y
+    length: int = STANDARD_LENGTH  # decisions
+    rules: Rules = field(default=BUILD, repr=False)
+    maps: MapMaker = field(default=generate, repr=False)
+
+
+@dataclass(frozen=True)
+class Match:
+    """One battle to be played: its map, and whether the teams change places on it."""
+
+    seed: int
+    swapped: bool = False
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a battle ended; pairs are blue's and red's."""
+
+    winner: int  # BLUE, RED or NOBODY
+    ending: int
+    decisions: int
+    seconds: float
+    score: tuple[float, float]
+    living: tuple[int, int]
+    kills: tuple[int, int]
+    damage: tuple[float, float]
+
+
+def play(
+    blue: Player, red: Player, matches: Sequence[Match], setting: Setting = Setting(), *, threads: int = 1,
+    names: tuple[str, str] = ("blue", "red"), recorded: Callable[[int, bytes], None] | None = None,
+    ended: Callable[[int, Result], None] | None = None,
+) -> list[Result]:  # fmt: skip
+    """Play these matches, many at a time.
+
+    With `recorded`, it is given each match's number and its recording; `ended` is given its number and result after
+    that, both as soon as it is over.
+    """
+    if not matches:
+        return []
+    channels = _channels(blue, red)
+    batch = _Batch(matches, setting, threads, names, channels if recorded else None)
+    battles, rewards = batch.battles, _Rewards(batch.battles) if recorded and channels else None
+    actions, teams = battles.no_actions(), np.broadcast_to(battles.members.team, (battles.count, battles.mech_count))
+    sides = np.ascontiguousarray(teams == BLUE), np.ascontiguousarray(teams == RED)
+    results: dict[int, Result] = {}
+    while len(results) < len(matches):
+        for player, side in zip((blue, red), sides):
+            player.act(battles, side, actions)
+        battles.step(actions)
+        told = _told((blue, red), sides, channels, rewards) if recorded else {}
+        for place, recorder in batch.recorders.items():
+            recorder.note(**{name: numbers[place] for name, numbers in told.items()})
+        for b in np.flatnonzero(battles.over):
+            number = batch.playing[b]
+            if number is not None:
+                results[number] = _result(battles, int(b))
+                if recorded is not None:
+                    recorded(number, batch.recorders.pop(int(b)).to_bytes())
+                if ended is not None:
+                    ended(number, results[number])
+            batch.begin_next(int(b))
+            if rewards is not None:
+                rewards.begin(int(b))
+    return [results[number] for number in range(len(matches))]
+
+
+def _channels(*players: Player) -> dict[str, Sequence[str]]:
+    """What the players tell of themselves, and if one of them tells anything, the rewards."""
+    found = {name: numbers for player in players for name, numbers in getattr(player, "channels", {}).items()}
+    return found and {**found, "reward": PARTS}
+
+
+class _Rewards:
+    """What every decision was worth, by the weights that a training ends with."""
+
+    def __init__(self, battles: Battles):
+        shape = battles.count, battles.mech_count
+        self._battles, self._weights = battles, RewardConfig().weights()
+        self._walks, self._books, self._sums = np.zeros(shape), np.zeros(shape, BOOK), np.zeros(shape, np.float32)
+        self._parts = np.zeros((*shape, len(PARTS)), np.float32)
+        for b in range(battles.count):
+            self.begin(b)
+
+    def begin(self, b: int) -> None:
+        """Battle b is a new one."""
+        measure_walks(self._battles.records, self._battles.world, self._walks, b, b + 1)
+        open_books(self._battles.records, self._walks, self._weights, self._books, b)
+
+    def pay(self) -> npt.NDArray[np.float32]:
+        """The parts of the last decision's rewards (battles, mechs, PARTS)."""
+        records, count = self._battles.records, self._battles.count
+        measure_walks(records, self._battles.world, self._walks, 0, count)
+        pay(records, self._walks, self._weights, self._books, self._sums, self._parts, 0, count)
+        return self._parts
+
+
+def _told(
+    players: Sequence[Player], sides: Sequence[Flags], channels: Mapping[str, Sequence[str]], rewards: _Rewards | None
+) -> dict[str, npt.NDArray[np.float32]]:
+    """What both players tell, each of its own mechs, and what these get; nan where nobody tells anything."""
+    found = {name: np.full((*sides[0].shape, len(numbers)), np.nan, np.float32) for name, numbers in channels.items()}
+    parts = rewards.pay() if rewards is not None else None
+    for player, side in zip(players, sides):
+        if hasattr(player, "channels") and parts is not None:
+            for name, numbers in {**cast(Thinker, player).thoughts(), "reward": parts}.items():
+                found[name][side] = numbers[side]
+    return found
+
+
+class _Batch:
+    """Battles side by side, each place taken by the next match as soon as its battle has ended.
+
+    When no match is left a place begins its last battle again, unwatched, until the others have ended.
+    """
+
+    def __init__(
+        self, matches: Sequence[Match], setting: Setting, threads: int, names: tuple[str, str],
+        channels: Mapping[str, Sequence[str]] | None,
+    ):  # fmt: skip
+        """With channels, even with none, the battles are recorded."""
+        roster = find_roster(setting.roster)
+        if any(match.swapped for match in matches) and roster.blue != roster.red:
+            raise BadMatch(f"the sides of roster {roster.name} differ, so they cannot change places")
+        self._matches, self._setting, self._names, self._channels = matches, setting, names, channels
+        self._next = min(BATCH, len(matches))
+        first = matches[: self._next]
+        world = setting.maps([match.seed for match in first], setting.size, setting.roster)
+        swap_sides(world, np.flatnonzero([match.swapped for match in first]))
+        self.battles = Battles(world, roster, setting.rules, setting.length, threads)
+        self.playing: list[int | None] = list(range(self._next))
+        self._last = list(range(self._next))
+        self.recorders: dict[int, Recorder] = {}
+        for b in range(self._next):
+            self._watch(b)
+
+    def begin_next(self, b: int) -> None:
+        """Begin another match in place b."""
+        self.playing[b] = self._next if self._next < len(self._matches) else None
+        if self.playing[b] is not None:
+            self._last[b] = self._next
+            self._next += 1
+        match, world = self._matches[self._last[b]], self.battles.world
+        self._setting.maps([match.seed], self._setting.size, self._setting.roster, world, [b])
+        if match.swapped:
+            swap_sides(world, np.array([b]))
+        self.battles.reset([b])
+        if self.playing[b] is not None:
+            self._watch(b)
+
+    def _watch(self, b: int) -> None:
+        if self._channels is not None:
+            match = self._matches[self._last[b]]
+            about = {
+                "players": self._names,
+                "seed": match.seed,
+                "swapped": match.swapped,
+                "recipe": recipe(self.battles.world, b, self._setting.roster),
+            }
+            self.recorders[b] = Recorder(self.battles, b, about, self._channels)
+
+
+def _result(battles: Battles, b: int) -> Result:
+    record, mechs = battles.records[b], battles.mechs[b]
+    own = [mechs["team"] == team for team in (BLUE, RED)]
+    decisions = int(record["decision"])
+    return Result(
+        winner=int(record["winner"]),
+        ending=int(record["ending"]),
+        decisions=decisions,
+        seconds=decisions * (battles.rules.dt * battles.rules.ticks_per_decision),
+        score=(float(record["score"][BLUE]), float(record["score"][RED])),
+        living=(int(record["living"][BLUE]), int(record["living"][RED])),
+        kills=(int(mechs["tally"][own[BLUE], KILL].sum()), int(mechs["tally"][own[RED], KILL].sum())),
+        damage=(float(mechs["dealt"][own[BLUE]].sum()), float(mechs["dealt"][own[RED]].sum())),
+    )
+
+
+# --- for the commands ------------------------------------------------------------------------------------------------
+
+
+def fight(
+    blue: str, red: str, out: Path, *, seed: int = 1, setting: Setting = Setting(), threads: int = 1,
+    runs: Path | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """One battle on the first evaluation map of a seed, recorded into a file; how it ended, as one flat row.
+
+    Runs of that name are looked for in the folder `runs`, or the usual one.
+    """
+    began = time.perf_counter()
+    players = find_player(blue, runs), find_player(red, runs)
+    found: list[bytes] = []
+    match = Match(seed_of(EVALUATION, seed, 0))
+    result = play(
+        *players, [match], setting, threads=threads, names=(blue, red), recorded=lambda _, made: found.append(made)
+    )[0]
+    written = found[0]
+    write_recording(out, written)
+    return {
+        "blue": blue, "red": red, "seed": seed, "roster": setting.roster,
+        "winner": winner_name(result), "ending": ENDING_NAMES[result.ending], "length": result.seconds,
+        **{f"{team}_{name}": getattr(result, name)[number]
+           for name in ("score", "living", "kills", "damage") for number, team in enumerate(TEAM_NAMES)},
+        "file": str(out), "bytes": len(written), "seconds": time.perf_counter() - began,
+    }  # fmt: skip
+
+
+def measure(
+    blue: str, red: str, *, matches: int = 200, seed: int = 1, setting: Setting = Setting(), threads: int = 1,
+    runs: Path | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """One player against another on the evaluation maps of a seed, each map from both sides: one flat row.
+
+    The interval is Wilson's, 95 %, with draws as half a win. `runs` as in `fight`.
+    """
+    if matches < 2 or matches % 2:
+        raise BadMatch(f"every map is played from both sides, so matches must be 2, 4, 6 ...; got {matches}")
+    began = time.perf_counter()
+    players = find_player(blue, runs), find_player(red, runs)
+    results = play(*players, both_sides(matches // 2, seed), setting, threads=threads)
+    wins = sum(result.winner == BLUE for result in results)
+    draws = sum(result.winner == NOBODY for result in results)
+    low, high = wilson(wins + draws / 2, matches)
+    return {
+        "blue": blue, "red": red, "matches": matches, "seed": seed, "roster": setting.roster,
+        "blue_win_rate": (wins + draws / 2) / matches, "blue_win_rate_low": low, "blue_win_rate_high": high,
+        "draws": draws, "length_mean": float(np.mean([result.seconds for result in results])),
+        **{f"endings_{name}": sum(result.ending == ending for result in results)
+           for ending, name in ENDING_NAMES.items() if ending != RUNNING},
+        "seconds": time.perf_counter() - began,
+    }  # fmt: skip
+
+
+def both_sides(maps: int, seed: int) -> list[Match]:
+    """The evaluation maps of a seed, each twice."""
+    seeds = [seed_of(EVALUATION, seed, index) for index in range(maps)]
+    return [Match(number, swapped) for number in seeds for swapped in (False, True)]
+
+
+def tell(path: Path) -> list[str]:
+    """A recorded battle as lines to read."""
+    return list(account(Recording.open(path)))
+
+
+def winner_name(result: Result) -> str:
+    """blue, red, or nobody."""
+    return "nobody" if result.winner == NOBODY else TEAM_NAMES[result.winner]

@@ -1,0 +1,109 @@
+"""The zone, the score and the end of a battle, once per decision."""
+
+from math import sqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from protege.games.echelon.rules.battle import (
+    BY_ELIMINATION,
+    BY_SCORE,
+    BY_TIME,
+    NO_WEAPON,
+    ZONE_ENTER,
+    ZONE_LEAVE,
+    Battle,
+    Record,
+    emit_at,
+)
+from protege.games.echelon.world.mechs import NOBODY
+from protege.kernels import kernel
+
+Zone = npt.NDArray[np.float64]  # x, y, radius
+
+
+@kernel
+def is_inside(battle: Battle, zone: Zone, mech: Record) -> bool:
+    """Whether a mech counts in the zone: alive, within the circle, feet not too high."""
+    dx, dy = mech.x - zone[0], mech.y - zone[1]
+    low = mech.z - mech.half_height <= battle.rules.zone_height
+    return bool(mech.alive and low and sqrt(dx * dx + dy * dy) < zone[2])
+
+
+@kernel
+def hold_zone(battle: Battle, zone: Zone) -> None:
+    """Who is in the zone, what they weigh, and what that scores."""
+    rules = battle.rules
+    battle.tonnage[0] = battle.tonnage[1] = 0.0
+    for i in range(battle.count):
+        mech = battle.mechs[i]
+        inside = is_inside(battle, zone, mech)
+        if inside:
+            battle.tonnage[mech.team] += battle.rules.chassis[mech.kind].tonnage
+        if inside != mech.inside:
+            mech.inside = inside
+            emit_at(battle, ZONE_ENTER if inside else ZONE_LEAVE, i, NOBODY, NO_WEAPON, 0.0, mech)
+    for team in range(2):
+        own, other = battle.tonnage[team], battle.tonnage[1 - team]
+        share = 1.0 if own > 0.0 else 0.0
+        if own > 0.0 and other > 0.0:
+            margin = max((own - other) / (own + other), 0.0)
+            share = rules.contested_floor + (1.0 - rules.contested_floor) * margin
+        battle.share[team] = share
+        battle.score[team] += share * (rules.dt * rules.ticks_per_decision)
+
+
+@kernel
+def score_to_win(battle: Battle) -> float:
+    """Half of the battle's seconds, or whatever share the rules say."""
+    rules = battle.rules
+    return float(rules.score_share * (battle.length * (rules.dt * rules.ticks_per_decision)))
+
+
+@kernel
+def higher(blue: float, red: float, tolerance: float) -> int:
+    """The team with more, nobody if the two are within a tolerance."""
+    if blue > red + tolerance:
+        return 0
+    return 1 if red > blue + tolerance else NOBODY
+
+
+@kernel
+def winner_at_time(battle: Battle) -> int:
+    """Who wins when time is up: by score, then HP; or, in the suite's rules, by presence, losses and damage."""
+    rules = battle.rules
+    hp_blue = hp_red = dealt_blue = dealt_red = 0.0
+    for i in range(battle.count):
+        mech = battle.mechs[i]
+        if mech.team == 0:
+            hp_blue, dealt_blue = hp_blue + mech.hp, dealt_blue + mech.dealt
+        else:
+            hp_red, dealt_red = hp_red + mech.hp, dealt_red + mech.dealt
+    if not rules.suite_tiebreak:
+        winner = higher(battle.score[0], battle.score[1], 0.0)
+        return winner if winner != NOBODY else higher(hp_blue, hp_red, rules.hp_tolerance)
+    if (battle.tonnage[0] > 0.0) != (battle.tonnage[1] > 0.0):
+        return higher(battle.tonnage[0], battle.tonnage[1], 0.0)
+    losses_blue, losses_red = battle.members[0] - battle.living[0], battle.members[1] - battle.living[1]
+    if losses_blue != losses_red:
+        return 0 if losses_blue < losses_red else 1
+    return higher(dealt_blue, dealt_red, 0.0)
+
+
+@kernel
+def judge(battle: Battle) -> None:
+    """End the battle if a team is gone, the score is reached or time is up, in this order."""
+    rules = battle.rules
+    gone_blue = battle.members[0] > 0 and battle.living[0] == 0
+    gone_red = battle.members[1] > 0 and battle.living[1] == 0
+    best = max(battle.score[0], battle.score[1])
+    if gone_blue or gone_red:
+        battle.ending = BY_ELIMINATION
+        battle.winner = higher(battle.living[0], battle.living[1], 0.0)
+    elif rules.score_ends and best >= score_to_win(battle):
+        battle.ending = BY_SCORE
+        battle.winner = higher(battle.score[0], battle.score[1], 0.0)
+    elif battle.decision >= battle.length:
+        battle.ending = BY_TIME
+        battle.winner = winner_at_time(battle)
+    battle.over = battle.ending != 0

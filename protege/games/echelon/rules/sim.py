@@ -1,0 +1,389 @@
+"""The rules of Echelon: many battles at once, each advanced by decisions of five ticks.
+
+`Battles` holds a batch, takes everybody's actions and advances all battles by one decision; the modules it calls hold
+the parts of a tick, in order. A battle's future depends on its record, its map and its actions alone: not on the batch,
+the threads or the machine. docs/echelon.md pins every rule down.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from math import isfinite, sqrt
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from protege import ProtegeError
+from protege.games.echelon.rules.battle import (
+    BATTLE,
+    BY_TIME,
+    COVER,
+    FOCUS_FIRE,
+    MESSAGE,
+    MOST_MECHS,
+    NO_ORDER,
+    NO_WEAPON,
+    ORDER,
+    ORDER_TICKS,
+    RUNNING,
+    Battle,
+    Record,
+    emit_at,
+    rules_record,
+    tick_key,
+)
+from protege.games.echelon.rules.condition import pass_time, switch_reactors
+from protege.games.echelon.rules.damage import apply_hits, clear_pending
+from protege.games.echelon.rules.movement import find_neighbours, move_all, stands_free
+from protege.games.echelon.rules.outcome import hold_zone, judge
+from protege.games.echelon.rules.sensors import perceive
+from protege.games.echelon.rules.shots import move_shots, thin_clouds, warn_of_missiles
+from protege.games.echelon.rules.weapons import fire_all
+from protege.games.echelon.world.mechs import BUILD, NOBODY, Members, Records, Roster, Rules
+from protege.games.echelon.world.paths import Queue, path_queue, update_all_paths
+from protege.games.echelon.world.portable_math import SIMULATION, STREAM_STEP, random_bits, sin_cos, start_stream
+from protege.games.echelon.world.voxels import World
+from protege.kernels import kernel
+
+VERSION: Final = 1  # of the rules: battles of another version cannot be continued
+STANDARD_LENGTH: Final = 500  # decisions, 125 s
+SHARE: Final = 16  # battles that a thread takes at once, at most
+BUTTONS: Final = 5  # primary, secondary, tertiary, special, vent
+
+Flags = npt.NDArray[np.bool_]
+
+
+Advance = Callable[["Actions", Queue, int, int], None]
+
+
+class BadActions(ProtegeError):
+    """Actions of a wrong shape or type."""
+
+
+class BattleOver(ProtegeError):
+    """A finished battle was asked to go on."""
+
+
+class BadStart(ProtegeError):
+    """A map and a roster that do not fit together."""
+
+
+class BattleMismatch(ProtegeError):
+    """A saved battle that is not of this kind."""
+
+
+class Actions(NamedTuple):
+    """What everybody wants, for one decision. Rows of dead mechs are ignored."""
+
+    move: npt.NDArray[np.float32]  # (battles, mechs, 4): forward, strafe, vertical, turn, each in [-1, 1]
+    buttons: npt.NDArray[np.uint8]  # (battles, mechs, BUTTONS), pressed if not 0
+    ewar: npt.NDArray[np.int64]  # (battles, mechs): off, jam, counter
+    target: npt.NDArray[np.int64]  # (battles, mechs): index of the focus target, or NOBODY
+    message: npt.NDArray[np.float32]  # (battles, mechs, MESSAGE), each number in [-1, 1]
+    order: npt.NDArray[np.int64]  # (battles, mechs, 3): kind of order, to whom, about which mech
+
+
+# --- a decision ------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def clean(value: float, mech: Record) -> float:
+    """A number in [-1, 1]; what is not finite becomes 0 and is counted."""
+    if not isfinite(value):
+        mech.bad_actions += 1
+        return 0.0
+    return min(max(value, -1.0), 1.0)
+
+
+@kernel
+def take_controls(battle: Battle, actions: Actions, b: int, i: int) -> None:
+    """What one living mech's player wants, made legal."""
+    mech, move = battle.mechs[i], actions.move[b, i]
+    mech.forward, mech.strafe = clean(move[0], mech), clean(move[1], mech)
+    mech.vertical, mech.turn = clean(move[2], mech), clean(move[3], mech)
+    length = sqrt(mech.forward * mech.forward + mech.strafe * mech.strafe)
+    if length > 1.0:
+        mech.forward, mech.strafe = mech.forward / length, mech.strafe / length
+    mech.buttons = 0
+    for button in range(BUTTONS):
+        if actions.buttons[b, i, button]:
+            mech.buttons |= 1 << button
+    mech.ewar = 0
+    mode = actions.ewar[b, i]
+    if mode < 0 or mode > 2:
+        mech.bad_actions += 1
+    elif battle.rules.chassis[mech.kind].has_ewar:
+        mech.ewar = mode
+    mech.focus = NOBODY
+    target = actions.target[b, i]
+    if 0 <= target < battle.count and battle.mechs[target].alive and battle.mechs[target].team != mech.team:
+        mech.focus = target
+
+
+@kernel
+def take_order(battle: Battle, actions: Actions, b: int, i: int) -> None:
+    """An order from one mech to another that it commands."""
+    kind, whom, about = actions.order[b, i, 0], actions.order[b, i, 1], actions.order[b, i, 2]
+    if kind <= NO_ORDER or kind > COVER or whom < 0 or whom >= battle.count:
+        return
+    other = battle.mechs[whom]
+    if other.alive and other.leader == i:
+        other.order, other.order_from, other.order_left = kind, i, ORDER_TICKS
+        other.order_target = about if kind == FOCUS_FIRE and 0 <= about < battle.count else NOBODY
+        emit_at(battle, ORDER, i, whom, NO_WEAPON, float(kind), other)
+
+
+@kernel
+def tick(battle: Battle, world: World, b: int) -> None:
+    """One twentieth of a second."""
+    battle.tick += 1
+    for team in range(2):
+        battle.key[team] = tick_key(battle.stream[team], battle.tick)
+    thin_clouds(battle)
+    pass_time(battle, world.material[b])
+    move_shots(battle, world, b)
+    fire_all(battle)
+    apply_hits(battle, world, b)
+    switch_reactors(battle)
+    move_all(battle, world.blocked[b])
+
+
+@kernel
+def take_actions(battle: Battle, actions: Actions, b: int) -> None:
+    """Begin a decision: nothing has happened yet, and everybody wants something."""
+    battle.decision += 1
+    battle.event_count = battle.events_lost = battle.change_count = battle.changes_lost = 0
+    for i in range(battle.count):
+        mech = battle.mechs[i]
+        mech.hit = 0
+        mech.hurt_x = mech.hurt_y = mech.hurt_z = 0.0
+        if mech.alive:
+            take_controls(battle, actions, b, i)
+            take_order(battle, actions, b, i)
+
+
+@kernel
+def take_messages(battle: Battle, actions: Actions, b: int) -> None:
+    """Keep what everybody says for the next picture; the dead are silent."""
+    for i in range(battle.count):
+        mech = battle.mechs[i]
+        for n in range(MESSAGE):
+            battle.messages[i, n] = clean(actions.message[b, i, n], mech) if mech.alive else 0.0
+
+
+@kernel
+def run(records: Records, world: World, actions: Actions, queue: Queue, first: int, last: int) -> None:
+    """One decision in battles first..last-1: actions, ticks, zone and score, the new picture, the end, new paths."""
+    for b in range(first, last):
+        battle = records[b]
+        take_actions(battle, actions, b)
+        find_neighbours(battle)
+        for _ in range(battle.rules.ticks_per_decision):
+            tick(battle, world, b)
+        take_messages(battle, actions, b)
+        hold_zone(battle, world.zone[b])
+        warn_of_missiles(battle)
+        perceive(battle, world.opaque[b])
+        judge(battle)
+        update_all_paths(world, b, b + 1, queue)
+
+
+# --- the start -------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def place(battle: Battle, spawn: npt.NDArray[np.float64], members: Members, i: int) -> None:
+    """Put a mech on the field, whole and cold; what is not set here is 0."""
+    mech, chassis = battle.mechs[i], battle.rules.chassis[members.kind[i]]
+    mech.team, mech.kind, mech.pack = members.team[i], members.kind[i], members.pack[i]
+    mech.rank, mech.suite, mech.leader = members.rank[i], members.suite[i], members.leader[i]
+    mech.half_width, mech.half_height = chassis.half_width, chassis.height / 2.0
+    mech.x, mech.y, mech.z, mech.yaw = spawn[i, 0], spawn[i, 1], spawn[i, 2], spawn[i, 3]
+    mech.sin, mech.cos = sin_cos(mech.yaw)
+    mech.hp, mech.leg_hp, mech.stability, mech.jet = chassis.hp, chassis.leg_hp, chassis.stability, 1.0
+    mech.alive = 1
+    mech.painter = mech.focus = mech.order_from = mech.order_target = NOBODY
+    clear_pending(battle, i)
+    battle.members[mech.team] += 1
+    battle.living[mech.team] += 1
+
+
+@kernel
+def begin(records: Records, world: World, members: Members, b: int, length: int, stream: np.uint64) -> int:
+    """Start a battle whose record is blank but for its rules; the mech that has no room to stand, or NOBODY."""
+    battle = records[b]
+    battle.length, battle.winner, battle.count = length, NOBODY, len(members.team)
+    for team in range(2):
+        battle.stream[team] = random_bits(stream + STREAM_STEP * np.uint64(team + 1))
+    for i in range(battle.count):
+        place(battle, world.spawn[b], members, i)
+        if not stands_free(battle.mechs[i], world.blocked[b]):
+            return i
+    perceive(battle, world.opaque[b])
+    return NOBODY
+
+
+class Battles:
+    """A batch of battles on the maps of a `World`, all with the same roster and rules."""
+
+    def __init__(
+        self,
+        world: World,
+        roster: Roster,
+        rules: Rules = BUILD,
+        length: int = STANDARD_LENGTH,
+        threads: int = 1,
+    ):
+        """Start a battle on every map; `length` is in decisions."""
+        self.world, self.roster, self.rules, self.length = world, roster, rules, length
+        self.members = roster.members()
+        self.count, self.mech_count = world.spawn.shape[:2]
+        if len(self.members.team) != self.mech_count:
+            raise BadStart(
+                f"the maps have places for {self.mech_count} mechs, roster {roster.name} has "
+                f"{len(self.members.team)}: generate the maps for this roster"
+            )
+        if self.mech_count > MOST_MECHS:
+            raise BadStart(f"at most {MOST_MECHS} mechs fit in a battle, roster {roster.name} has {self.mech_count}")
+        if length < 1:
+            raise BadStart(f"a battle lasts at least 1 decision; got {length}")
+        self.records = np.zeros(self.count, BATTLE)
+        self._bytes = self.records.view(np.uint8).reshape(self.count, BATTLE.itemsize)
+        self._numbers = rules_record(rules)
+        self._idle = self.no_actions()
+        edges = [*range(0, self.count, min(SHARE, -(-self.count // threads))), self.count]
+        self._shares = list(zip(edges, edges[1:]))
+        self._queues = {first: path_queue(world.blocked.shape[2], world.blocked.shape[1]) for first, _ in self._shares}
+        self._threads = threads
+        self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
+        self.reset()
+
+    def reset(self, battles: Iterable[int] | None = None) -> None:
+        """Start these battles (default: all) on their maps as they are now, with the maps' seeds."""
+        for b in range(self.count) if battles is None else battles:
+            self._bytes[b] = 0
+            self.records[b]["rules"] = self._numbers
+            rng = np.zeros(1, np.uint64)
+            start_stream(rng, self.world.seed[b], SIMULATION)
+            stuck = begin(self.records, self.world, self.members, b, self.length, rng[0])
+            if stuck != NOBODY:
+                x, y, z = self.world.spawn[b, stuck, :3]
+                raise BadStart(f"mech {stuck} of battle {b} would start in a wall or outside the map at {x}, {y}, {z}")
+
+    def actions(
+        self,
+        move: npt.NDArray[Any],
+        buttons: npt.NDArray[Any],
+        ewar: npt.NDArray[Any] | None = None,
+        target: npt.NDArray[Any] | None = None,
+        message: npt.NDArray[Any] | None = None,
+        order: npt.NDArray[Any] | None = None,
+    ) -> Actions:
+        """Arrays as the kernels take them; what is left out is off, nobody, silence."""
+        given = {"move": move, "buttons": buttons, "ewar": ewar, "target": target, "message": message, "order": order}
+        return Actions(**{name: self._checked(name, value) for name, value in given.items()})
+
+    def step(self, actions: Actions, advance: Advance | None = None) -> None:
+        """Advance every battle by one decision, and keep the distances of its map true.
+
+        `advance`, if given, does that for a share of the battles in place of `run`, and whatever else is to be done.
+        """
+        over = np.flatnonzero(self.over)
+        if len(over):
+            raise BattleOver(f"battle {over[0]} is over: reset it before the next step")
+        self.share_out(self._advance, advance or self._run, self.actions(*actions))
+
+    def _advance(self, advance: Advance, actions: Actions, first: int, last: int) -> None:
+        advance(actions, self._queues[first], first, last)
+
+    def _run(self, actions: Actions, queue: Queue, first: int, last: int) -> None:
+        run(self.records, self.world, actions, queue, first, last)
+
+    def share_out(self, work: Callable[..., None], *arguments: Any) -> None:
+        """Call `work(*arguments, first, last)` for battles first..last-1, share by share; each thread takes the next.
+
+        Threads that have more to do, such as a map to make, leave the rest to others. Shares of a few battles cost more
+        than they gain: between two kernels a thread may have to wait for another to let go of the interpreter.
+        """
+        left = iter(self._shares)  # that of a list may be asked by several threads
+
+        def take() -> None:
+            for share in left:
+                work(*arguments, *share)
+
+        others = [self._pool.submit(take) for _ in range(self._threads - 1)] if self._pool is not None else []
+        try:
+            take()
+        finally:
+            for other in others:
+                other.result()
+
+    # --- reading ---
+
+    @property
+    def mechs(self) -> Records:
+        """(battles, mechs) MECH: a view, so that `mechs["hp"]` is hit points of everybody."""
+        return self.records["mechs"][:, : self.mech_count]
+
+    @property
+    def over(self) -> Flags:
+        """(battles,): whether it has ended."""
+        return np.asarray(self.records["over"] != 0)
+
+    @property
+    def terminated(self) -> Flags:
+        """(battles, mechs): dead, or in a battle that was decided."""
+        decided = (self.records["ending"] != RUNNING) & (self.records["ending"] != BY_TIME)
+        return np.asarray((self.mechs["alive"] == 0) | decided[:, None])
+
+    @property
+    def truncated(self) -> Flags:
+        """(battles, mechs): alive when time ran out."""
+        return np.asarray((self.records["ending"] == BY_TIME)[:, None] & (self.mechs["alive"] != 0))
+
+    # --- saving ---
+
+    def save(self) -> dict[str, npt.NDArray[Any]]:
+        """Copies of all arrays, records as bytes: enough to go on from here, here or elsewhere."""
+        saved = {name: array.copy() for name, array in self.world._asdict().items()}
+        return saved | {"records": self._bytes.copy(), "version": np.array([VERSION])}
+
+    def load(self, saved: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Go on from what `save` gave: battles of the same number, map size and version."""
+        expected = self.save()
+        for name, array in expected.items():
+            if name not in saved or saved[name].shape != array.shape or saved[name].dtype != array.dtype:
+                raise BattleMismatch(f"saved battles do not fit these: {name} is missing or differs in shape or type")
+        if saved["version"][0] != VERSION:
+            raise BattleMismatch(f"saved battles follow version {saved['version'][0]} of the rules, these {VERSION}")
+        for name, array in self.world._asdict().items():
+            array[...] = saved[name]
+        self._bytes[...] = saved["records"]
+
+    def no_actions(self) -> Actions:
+        """Arrays in which nobody does anything."""
+        battles, mechs = self.count, self.mech_count
+        return Actions(
+            move=np.zeros((battles, mechs, 4), np.float32),
+            buttons=np.zeros((battles, mechs, BUTTONS), np.uint8),
+            ewar=np.zeros((battles, mechs), np.int64),
+            target=np.full((battles, mechs), NOBODY),
+            message=np.zeros((battles, mechs, MESSAGE), np.float32),
+            order=np.zeros((battles, mechs, 3), np.int64),
+        )
+
+    def _checked(self, name: str, value: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+        """An action array in the type the kernels take."""
+        expected = getattr(self._idle, name)
+        if value is None:
+            return expected  # type: ignore[no-any-return]
+        found = np.asarray(value)
+        if found.shape != expected.shape:
+            raise BadActions(f"{name} must have shape {expected.shape}; got {found.shape}")
+        kinds, meant = ("fiu", "numbers") if expected.dtype.kind == "f" else ("biu", "whole numbers")
+        if found.dtype.kind not in kinds:
+            raise BadActions(f"{name} must hold {meant}; got {found.dtype}")
+        if name == "buttons":
+            found = found != 0
+        with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is counted as such
+            return np.ascontiguousarray(found, expected.dtype)

@@ -1,0 +1,298 @@
+"""The task: many battles with observations, rewards and ever new maps. Actions in, Frames out.
+
+`Arena` is what learners use; its arrays are overwritten by the next step. A battle that ends is followed at once by
+another: the seed, its place in the batch and how many battles were played there decide on which map, and nothing else,
+neither the number of battles nor that of threads. One battle for PettingZoo is in zoo.py.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from protege import ProtegeError
+from protege.evaluate import TRAINING, seed_of
+from protege.games.echelon.rules.battle import BY_TIME, RUNNING
+from protege.games.echelon.rules.sim import STANDARD_LENGTH, Actions, BadActions, BattleMismatch, Battles, run
+from protege.games.echelon.task.displays import Values
+from protege.games.echelon.task.features import ORDER_KINDS, layout_of, schema
+from protege.games.echelon.task.observation import (
+    Observation,
+    Scratch,
+    empty_observation,
+    make_scratch,
+    measure_walks,
+    observe,
+)
+from protege.games.echelon.task.rewards import BOOK, PARTS, RewardConfig, open_books, pay
+from protege.games.echelon.world.maps import STANDARD, generate
+from protege.games.echelon.world.mechs import BUILD, NOBODY, Records, Rules, find_roster
+from protege.games.echelon.world.paths import Queue
+from protege.games.echelon.world.voxels import World, empty_world
+from protege.kernels import kernel
+
+TASK_VERSION: Final = 1  # rules, observation and rewards; a checkpoint of another version is refused
+MAP_PLACE: Final = 2**31 - 1  # a place no battle has: the maps that are played over and over have their seeds there
+
+Flags = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+
+class BadArena(ProtegeError):
+    """An arena that cannot be made as asked."""
+
+
+class Choices(NamedTuple):
+    """What players want who see slots, not indices."""
+
+    move: npt.NDArray[Any]  # (battles, mechs, 4): forward, strafe, vertical, turn, each in [-1, 1]
+    buttons: npt.NDArray[Any]  # (battles, mechs, 5)
+    ewar: npt.NDArray[Any]  # (battles, mechs): off, jam, counter
+    target: npt.NDArray[Any]  # (battles, mechs): enemy slot; the number of slots stands for none
+    message: npt.NDArray[Any] | None = None  # (battles, mechs, 8), each in [-1, 1]
+    order: npt.NDArray[Any] | None = None  # (battles, mechs, 3): kind, friend slot, enemy slot
+
+
+class Frames(NamedTuple):
+    """What one step of many battles produced. Observations and rewards are reused by the next: copy what must last."""
+
+    observation: Observation  # to act on next: after a battle's end, the first of the next battle
+    final: Observation  # of battles that ended in this step, the last; other rows mean nothing
+    reward: npt.NDArray[np.float32]  # (battles, mechs)
+    parts: npt.NDArray[np.float32]  # (battles, mechs, PARTS): what the reward is made of
+    acted: Flags  # (battles, mechs): alive when the step began; other rows are no experience
+    terminated: Flags  # (battles, mechs): dead, or in a battle that was decided
+    truncated: Flags  # (battles, mechs): alive when time ran out
+    over: Flags  # (battles,): the battle ended in this step
+    winner: Ints  # (battles,): of a battle that ended: its team, or NOBODY
+    ending: Ints  # (battles,): how it ended
+    score: npt.NDArray[np.float64]  # (battles, teams)
+    decisions: Ints  # (battles,): made in the battle so far
+
+
+class Outcome(NamedTuple):
+    """The last fields of `Frames`, as they are after a step and before battles that ended begin anew."""
+
+    terminated: Flags
+    truncated: Flags
+    over: Flags
+    winner: Ints
+    ending: Ints
+    score: npt.NDArray[np.float64]
+    decisions: Ints
+
+
+@kernel
+def read_outcome(records: Records, outcome: Outcome, first: int, last: int) -> None:
+    """What became of battles first..last-1."""
+    for b in range(first, last):
+        battle = records[b]
+        decided = battle.ending != RUNNING and battle.ending != BY_TIME
+        for i in range(battle.count):
+            alive = battle.mechs[i].alive != 0
+            outcome.terminated[b, i] = decided or not alive
+            outcome.truncated[b, i] = battle.ending == BY_TIME and alive
+        outcome.over[b] = battle.over != 0
+        outcome.winner[b], outcome.ending[b] = battle.winner, battle.ending
+        outcome.decisions[b] = battle.decision
+        for team in range(2):
+            outcome.score[b, team] = battle.score[team]
+
+
+@kernel
+def advance(
+    records: Records, world: World, scratch: Scratch, weights: Records, books: Records, reward: Values, parts: Values,
+    seen: Observation, outcome: Outcome, actions: Actions, queue: Queue, turns: Ints,
+) -> None:  # fmt: skip
+    """A decision in the battles of these numbers and all that follows it.
+
+    In one kernel, so that threads need not wait between; battle by battle, so that each stays in the cache.
+    """
+    for b in turns:
+        run(records, world, actions, queue, b, b + 1)
+        measure_walks(records, world, scratch.walk, b, b + 1)
+        pay(records, scratch.walk, weights, books, reward, parts, b, b + 1)
+        observe(records, world, scratch, seen, b, b + 1)
+        read_outcome(records, outcome, b, b + 1)
+
+
+@kernel
+def name_targets(seen: Observation, target: Ints, order: Ints, whom: Ints, orders: Ints) -> None:
+    """Slots to indices: an empty slot is nobody, and an order to nobody is none."""
+    slots = seen.enemy_index.shape[2]
+    for b in range(target.shape[0]):
+        for i in range(target.shape[1]):
+            whom[b, i] = seen.enemy_index[b, i, target[b, i]] if target[b, i] < slots else NOBODY
+            addressee = seen.friend_index[b, i, order[b, i, 1]]
+            orders[b, i, 0] = order[b, i, 0] if addressee != NOBODY else 0
+            orders[b, i, 1] = addressee
+            orders[b, i, 2] = seen.enemy_index[b, i, order[b, i, 2]]
+
+
+class Arena:
+    """Battles in step, each followed by the next."""
+
+    def __init__(
+        self,
+        battles: int = 64,
+        roster: str = "10v10",
+        *,
+        size: tuple[int, int] = STANDARD,
+        length: int = STANDARD_LENGTH,
+        rules: Rules = BUILD,
+        rewards: RewardConfig = RewardConfig(),
+        seed: int = 0,
+        domain: int = TRAINING,
+        maps: int | None = None,
+        threads: int = 1,
+        auto_reset: bool = True,
+    ):
+        """`length` in decisions; `maps`: play on so many maps over and over, instead of a new one for every battle."""
+        if battles < 1 or (maps is not None and maps < 1):
+            raise BadArena(f"at least one battle and one map are needed; got {battles} battles and {maps} maps")
+        self.roster, self.size, self.seed, self.domain, self.auto_reset = roster, size, seed, domain, auto_reset
+        self.layout = layout_of(find_roster(roster))
+        self.schema = schema(self.layout)
+        self.rewards, self.weights = rewards, rewards.weights()
+        self.number = np.zeros(battles, np.int64)  # of each place's next battle
+        self.maps = None if maps is None else generate([self._seed(MAP_PLACE, n) for n in range(maps)], size, roster)
+        world = self._lay_out(None, range(battles))
+        self.battles = Battles(world, find_roster(roster), rules, length, threads)
+        self.observation, self.final = (empty_observation(battles, self.layout) for _ in range(2))
+        self.reward = np.zeros((battles, self.layout.mechs), np.float32)
+        self.parts = np.zeros((battles, self.layout.mechs, len(PARTS)), np.float32)
+        self._scratch = make_scratch(world, self.layout, rules)
+        self._books = np.zeros((battles, self.layout.mechs), BOOK)
+        self._named = self.battles.no_actions()
+        self._open(range(battles))
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    # --- beginnings ---
+
+    def reset(self, seed: int | None = None) -> Observation:
+        """Begin everywhere with the first battle of a seed (default: the one before)."""
+        self.seed = self.seed if seed is None else seed
+        self.number[:] = 0
+        self.begin(range(len(self)))
+        return self.observation
+
+    def begin(self, which: Sequence[int]) -> None:
+        """Begin the next battle in these places."""
+        self._lay_out(self.battles.world, which)
+        self.battles.reset(which)
+        self._open(which)
+
+    def potential(self) -> npt.NDArray[np.float32]:
+        """(battles, mechs): what those who are alive were paid for being where they are, and will lose again."""
+        kept: npt.NDArray[np.float32] = (self._books["potential"] * self.weights["own_share"]).astype(np.float32)
+        return kept
+
+    def schedule(self, progress: float) -> None:
+        """Take the rewards' weights of this share of a training from the next step on."""
+        self.weights = self.rewards.weights(progress)
+
+    def _seed(self, place: int, number: int) -> int:
+        return seed_of(self.domain, self.seed, place << 32 | number)
+
+    def _lay_out(self, world: World | None, which: Sequence[int]) -> World:
+        """Maps for the next battles in these places."""
+        seeds = [self._seed(b, int(self.number[b])) for b in which]
+        self.number[list(which)] += 1
+        if self.maps is None:
+            return generate(seeds, self.size, self.roster, world, list(which))
+        world = world or empty_world(len(which), self.size, self.layout.mechs)
+        for b, seed in zip(which, seeds):
+            for name, array in world._asdict().items():
+                array[b] = getattr(self.maps, name)[seed % len(self.maps.seed)]
+            world.seed[b] = seed
+        return world
+
+    def _open(self, which: Sequence[int]) -> None:
+        """First observations."""
+        for b in which:
+            self._scratch.ground.scars[b] = 0
+            measure_walks(self.battles.records, self.battles.world, self._scratch.walk, b, b + 1)
+            open_books(self.battles.records, self._scratch.walk, self.weights, self._books, b)
+            observe(self.battles.records, self.battles.world, self._scratch, self.observation, b, b + 1)
+
+    # --- steps ---
+
+    def decode(self, choices: Choices) -> Actions:
+        """Choices by slot as battles take them; targets and orders are reused by the next call."""
+        given = self.battles.actions(*choices)
+        slots, friends, order = self.layout.enemies, self.layout.friends, given.order
+        for name, values, most in (
+            ("ewar", given.ewar, 2),
+            ("target", given.target, slots),
+            ("the kind of an order", order[..., 0], ORDER_KINDS - 1),
+            ("the friend slot of an order", order[..., 1], friends - 1),
+            ("the enemy slot of an order", order[..., 2], slots - 1),
+        ):
+            if values.min() < 0 or values.max() > most:
+                raise BadActions(f"{name} must be 0..{most}; got {values.min()}..{values.max()}")
+        for name, numbers in (("move", given.move), ("message", given.message)):
+            if not np.isfinite(numbers).all():
+                b, i = np.argwhere(~np.isfinite(numbers))[0][:2]
+                raise BadActions(f"{name} of mech {i} in battle {b} must be finite; got {numbers[b, i].tolist()}")
+        name_targets(self.observation, given.target, order, self._named.target, self._named.order)
+        return given._replace(target=self._named.target, order=self._named.order)
+
+    def step(self, actions: Actions) -> Frames:
+        """One decision in every battle."""
+        battles, mechs = self.reward.shape
+        outcome = Outcome(
+            terminated=np.zeros((battles, mechs), np.bool_),
+            truncated=np.zeros((battles, mechs), np.bool_),
+            over=np.zeros(battles, np.bool_),
+            winner=np.zeros(battles, np.int64),
+            ending=np.zeros(battles, np.int64),
+            score=np.zeros((battles, 2)),
+            decisions=np.zeros(battles, np.int64),
+        )
+        acted = self.observation.alive.copy()
+        # battles near their end first: where one ends a map is made, while other threads go on with the rest
+        turns = np.argsort(self.battles.records["living"].min(1), kind="stable")
+        self.battles.step(actions, partial(self._advance, outcome, turns))
+        return Frames(self.observation, self.final, self.reward, self.parts, acted, *outcome)
+
+    def _advance(self, outcome: Outcome, turns: Ints, actions: Actions, queue: Queue, first: int, last: int) -> None:
+        """A decision, rewards and observations after it, and new battles where it was the last."""
+        turns = turns[first:last]
+        advance(
+            self.battles.records, self.battles.world, self._scratch, self.weights, self._books,
+            self.reward, self.parts, self.observation, outcome, actions, queue, turns,
+        )  # fmt: skip
+        ended = turns[outcome.over[turns]]
+        if self.auto_reset and len(ended):
+            for name, kept in self.final._asdict().items():
+                kept[ended] = getattr(self.observation, name)[ended]
+            self.begin(ended.tolist())
+
+    # --- saving ---
+
+    def save(self) -> dict[str, npt.NDArray[Any]]:
+        """Copies of all that the coming steps depend on."""
+        seed = np.array([self.seed & 2**64 - 1], np.uint64)
+        return self.battles.save() | {name: array.copy() for name, array in self._own().items()} | {"arena_seed": seed}
+
+    def load(self, saved: Mapping[str, npt.NDArray[Any]]) -> Observation:
+        """Go on from what `save` gave, in an arena made alike."""
+        for name, array in self._own().items():
+            if name not in saved or saved[name].shape != array.shape:
+                raise BattleMismatch(f"saved battles do not fit this arena: {name} is missing or has another shape")
+        self.battles.load(saved)
+        for name, array in self._own().items():
+            array[...] = saved[name]
+        self.seed = int(saved["arena_seed"][0])
+        records, world, scratch = self.battles.records, self.battles.world, self._scratch
+        measure_walks(records, world, scratch.walk, 0, len(self))
+        observe(records, world, scratch, self.observation, 0, len(self))
+        return self.observation
+
+    def _own(self) -> dict[str, npt.NDArray[Any]]:
+        """What an arena keeps besides its battles."""
+        return {"number": self.number, "scars": self._scratch.ground.scars, "books": self._books.view(np.uint8)}

@@ -1,0 +1,432 @@
+"""Battles -> what every mech's player sees, what it may do, and what a critic may know besides.
+
+All arrays are written in place by compiled code, for all mechs of many battles at once; features.py names every value.
+A player sees its own condition, the friends and enemies on its displays, the ground around it and its pack's messages.
+Its suite decides how many of them and how well. Nothing here reads an enemy that neither the mech nor, by report, its
+pack has on its sensors. The dead see nothing.
+"""
+
+from math import floor, log1p, sqrt
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from protege.games.echelon.rules.battle import (
+    COUNTERING,
+    JAMMING,
+    MESSAGE,
+    ORDER_TICKS,
+    Battle,
+    Record,
+    enemies_of,
+    squared_distance,
+)
+from protege.games.echelon.rules.outcome import score_to_win
+from protege.games.echelon.rules.weapons import has_bit
+from protege.games.echelon.task import features as at
+from protege.games.echelon.task.displays import (
+    Indices,
+    Keys,
+    Values,
+    ahead,
+    aside,
+    bounded,
+    list_contacts,
+    list_friends,
+    list_reports,
+    show_enemy,
+    show_friend,
+)
+from protege.games.echelon.task.features import Layout
+from protege.games.echelon.task.legal import Flags, mark_choices, mark_controls, mark_nothing
+from protege.games.echelon.task.local_map import Ground, Picture, draw_circles, ground_of, note_scars, survey
+from protege.games.echelon.world.mechs import NOBODY, Records, Rules
+from protege.games.echelon.world.paths import distance_at, waypoint
+from protege.games.echelon.world.sight import TOUCH, Columns, footprint, highest_layer, layers
+from protege.games.echelon.world.voxels import World
+from protege.kernels import kernel
+
+HOT: Final = 0.85  # of the heat capacity
+WATCHED: Final = 8.0  # voxels
+TONNAGE: Final = 500.0
+
+
+class Observation(NamedTuple):
+    """Everybody's observations; the first two axes are battles and mechs, or teams where the whole battle is shown."""
+
+    own: Values  # (battles, mechs, values)
+    friends: Values  # (battles, mechs, friends, values)
+    friend_mask: Flags  # (battles, mechs, friends): slots in use
+    friend_index: Indices  # (battles, mechs, friends): who that is, or NOBODY; for decoding, not for networks
+    enemies: Values  # (battles, mechs, enemies, values)
+    enemy_mask: Flags
+    enemy_index: Indices
+    map: npt.NDArray[np.int8]  # (battles, mechs, channels, cells, cells), in quarters
+    messages: Values  # (battles, mechs, pack, numbers), in roster order, one's own among them
+    legal: Flags  # (battles, mechs, choices)
+    alive: Flags  # (battles, mechs)
+    state: Values  # (battles, teams, values): for critics alone
+    mechs: Values  # (battles, teams, mechs, values): the own team first; for critics alone
+
+
+class Scratch(NamedTuple):
+    """What observing needs besides the battles."""
+
+    walk: Keys  # (battles, mechs): how far it is to walk to the zone
+    keys: Keys  # (battles, slots): by which slots are sorted
+    waits: Keys  # (classes, timers): the longest wait a class knows, in ticks
+    ground: Ground
+
+
+def empty_observation(battles: int, layout: Layout) -> Observation:
+    """Arrays to observe into."""
+    rows = (battles, layout.mechs)
+    friends, enemies = (*rows, layout.friends), (*rows, layout.enemies)
+    return Observation(
+        own=np.zeros((*rows, at.width(at.OWN)), np.float32),
+        friends=np.zeros((*friends, at.width(at.FRIEND)), np.float32),
+        friend_mask=np.zeros(friends, np.bool_),
+        friend_index=np.full(friends, NOBODY, np.int16),
+        enemies=np.zeros((*enemies, at.width(at.ENEMY)), np.float32),
+        enemy_mask=np.zeros(enemies, np.bool_),
+        enemy_index=np.full(enemies, NOBODY, np.int16),
+        map=np.zeros((*rows, len(at.CHANNELS), at.CELLS, at.CELLS), np.int8),
+        messages=np.zeros((*rows, layout.pack, MESSAGE), np.float32),
+        legal=np.zeros((*rows, layout.legal), np.bool_),
+        alive=np.zeros(rows, np.bool_),
+        state=np.zeros((battles, 2, at.width(at.STATE)), np.float32),
+        mechs=np.zeros((battles, 2, layout.mechs, at.width(at.MECH_STATE)), np.float32),
+    )
+
+
+def make_scratch(world: World, layout: Layout, rules: Rules) -> Scratch:
+    """Room for the battles of these maps."""
+    tables = rules.tables()
+    waits = np.ones((len(tables.chassis), 4))
+    for kind, weapon in zip(*np.nonzero(tables.trigger >= 0)):
+        timer, ticks = tables.weapons["timer"][weapon], tables.weapons["cooldown_ticks"][weapon]
+        waits[kind, timer] = max(waits[kind, timer], ticks)
+    return Scratch(
+        walk=np.zeros((len(world.seed), layout.mechs)),
+        keys=np.zeros((len(world.seed), max(layout.friends, layout.enemies))),
+        waits=waits,
+        ground=ground_of(world),
+    )
+
+
+# --- the observer itself ---------------------------------------------------------------------------------------------
+
+
+@kernel
+def show_condition(battle: Battle, mech: Record, waits: Keys, blocked: Columns, own: Values) -> None:
+    """What a mech knows of its own body."""
+    rules, chassis = battle.rules, battle.rules.chassis[mech.kind]
+    foot = mech.z - mech.half_height
+    heat = mech.heat / chassis.heat_capacity
+    own[at.OWN_FACING], own[at.OWN_FACING + 1] = mech.sin, mech.cos
+    if not mech.shut:
+        own[at.OWN_VELOCITY] = bounded(ahead(mech, mech.vx, mech.vy) / at.SPEED, at.FASTEST)
+        own[at.OWN_VELOCITY + 1] = bounded(aside(mech, mech.vx, mech.vy) / at.SPEED, at.FASTEST)
+        own[at.OWN_VELOCITY + 2] = bounded(mech.vz / at.SPEED, at.FASTEST)
+    own[at.OWN_FEET] = max(foot, 0.0) / at.HEIGHTS
+    if not mech.grounded:
+        below = footprint(blocked, mech.x, mech.y, mech.half_width) & layers(0, int(floor(foot + TOUCH)) - 1)
+        own[at.OWN_ALTITUDE] = max(foot - highest_layer(below) - 1.0, 0.0) / at.HEIGHTS
+    own[at.OWN_HP], own[at.OWN_LEGS] = mech.hp / chassis.hp, mech.leg_hp / chassis.leg_hp
+    own[at.OWN_HEAT], own[at.OWN_HEADROOM] = min(heat, 2.0), max(1.0 - heat, 0.0)
+    own[at.OWN_STABILITY] = mech.stability / chassis.stability
+    own[at.OWN_SHUT], own[at.OWN_HOT], own[at.OWN_LEGGED] = mech.shut, heat > HOT, mech.legged
+    own[at.OWN_GROUNDED], own[at.OWN_PAINTED], own[at.OWN_WARNED] = mech.grounded, mech.painted > 0, mech.warned
+    own[at.OWN_HIT], own[at.OWN_JET] = mech.hit, mech.jet
+    own[at.OWN_FALLEN] = mech.fallen / rules.knockdown_ticks
+    own[at.OWN_SUPPRESSED] = mech.suppressed / rules.suppress_ticks
+    own[at.OWN_HURT] = bounded(ahead(mech, mech.hurt_x, mech.hurt_y), 1.0)
+    own[at.OWN_HURT + 1] = bounded(aside(mech, mech.hurt_x, mech.hurt_y), 1.0)
+    own[at.OWN_HURT + 2] = bounded(mech.hurt_z, 1.0)
+    for timer in range(4):
+        own[at.OWN_WAITS + timer] = mech.wait[timer] / waits[mech.kind, timer]
+    own[at.OWN_AMS_WAIT] = mech.ams_wait / rules.ams_ticks
+
+
+@kernel
+def show_role(battle: Battle, mech: Record, own: Values) -> None:
+    """Class, suite, and what the class can do at all."""
+    chassis = battle.rules.chassis[mech.kind]
+    own[at.OWN_CLASS + mech.kind] = 1.0
+    for n in range(at.DESCRIPTORS.shape[1]):
+        own[at.OWN_SUITE + n] = at.DESCRIPTORS[mech.suite, n]
+    for weapon in range(battle.rules.trigger.shape[1]):
+        button = battle.rules.trigger[mech.kind, weapon]
+        if button >= 0:
+            own[at.OWN_CAN + button] = 1.0
+    own[at.OWN_CAN + 4], own[at.OWN_CAN + 5] = chassis.jet > 0.0, chassis.has_ewar
+    own[at.OWN_CAN + 6] = chassis.has_ams
+
+
+@kernel
+def show_battle(battle: Battle, zone: Keys, walk: float, mech: Record, own: Values) -> None:
+    """Where the zone is, and how the battle stands."""
+    dx, dy = zone[0] - mech.x, zone[1] - mech.y
+    own[at.OWN_ZONE] = bounded(ahead(mech, dx, dy) / at.LENGTH, at.FARTHEST)
+    own[at.OWN_ZONE + 1] = bounded(aside(mech, dx, dy) / at.LENGTH, at.FARTHEST)
+    own[at.OWN_ZONE + 2] = -(mech.z - mech.half_height) / at.LENGTH
+    own[at.OWN_ZONE_RADIUS], own[at.OWN_INSIDE] = zone[2] / at.LENGTH, mech.inside
+    own[at.OWN_WALK] = min(walk / at.LENGTH, at.FARTHEST)
+    goal, team = score_to_win(battle), mech.team
+    for n in range(2):
+        side = team if n == 0 else 1 - team
+        own[at.OWN_SHARE + n] = battle.share[side]
+        own[at.OWN_SCORE + n] = min(battle.score[side] / goal, 2.0)
+        own[at.OWN_LIVING + n] = battle.living[side] / max(battle.members[side], 1)
+    both = battle.tonnage[0] + battle.tonnage[1]
+    if both > 0.0:
+        own[at.OWN_MARGIN] = (battle.tonnage[team] - battle.tonnage[1 - team]) / both
+    own[at.OWN_TIME] = battle.decision / battle.length
+
+
+@kernel
+def show_way(world: World, b: int, gait: int, mech: Record, own: Values) -> None:
+    """Which way to walk to the zone."""
+    x, y = waypoint(world, b, gait, mech.x, mech.y, mech.z - mech.half_height)
+    dx, dy = x - mech.x, y - mech.y
+    length = sqrt(dx * dx + dy * dy)
+    if length > 0.0 and not mech.inside:
+        own[at.OWN_WAY], own[at.OWN_WAY + 1] = ahead(mech, dx, dy) / length, aside(mech, dx, dy) / length
+
+
+@kernel
+def show_senses(battle: Battle, i: int, own: Values) -> None:
+    """Sensors, noise, and whether an enemy near by looks on."""
+    mech, rules = battle.mechs[i], battle.rules
+    own[at.OWN_QUALITY], own[at.OWN_JAM] = mech.quality / rules.quality_max, mech.jam
+    own[at.OWN_EWAR], own[at.OWN_EWAR + 1] = mech.ewar == JAMMING, mech.ewar == COUNTERING
+    for quadrant in range(4):
+        if mech.sound[quadrant] > 0.0:
+            own[at.OWN_SOUND + quadrant] = min(log1p(mech.sound[quadrant]) / 5.0, 1.0)
+    if mech.knows != 0:
+        first, last = enemies_of(battle, mech)
+        for j in range(first, last):
+            if has_bit(mech.knows, j) and has_bit(mech.sees, j):
+                if squared_distance(mech, battle.mechs[j]) <= WATCHED * WATCHED:
+                    own[at.OWN_WATCHED] = 1.0
+        own[at.OWN_FOCUS] = mech.focus != NOBODY and has_bit(mech.knows, mech.focus)
+
+
+@kernel
+def show_wishes(battle: Battle, i: int, own: Values) -> None:
+    """What its player wanted last, and what its commander wants."""
+    mech = battle.mechs[i]
+    own[at.OWN_MOVE], own[at.OWN_MOVE + 1] = mech.forward, mech.strafe
+    own[at.OWN_MOVE + 2], own[at.OWN_MOVE + 3] = mech.vertical, mech.turn
+    for button in range(5):
+        own[at.OWN_BUTTONS + button] = mech.buttons >> button & 1
+    if mech.order == 0:
+        return
+    own[at.OWN_ORDER + mech.order - 1] = 1.0
+    own[at.OWN_ORDER_LEFT] = mech.order_left / ORDER_TICKS
+    whom = mech.order_target
+    if whom != NOBODY and (has_bit(mech.knows, whom) or has_bit(battle.mechs[mech.order_from].knows, whom)):
+        dx, dy = battle.mechs[whom].x - mech.x, battle.mechs[whom].y - mech.y
+        own[at.OWN_ORDER_PLACE] = bounded(ahead(mech, dx, dy) / at.LENGTH, at.FARTHEST)
+        own[at.OWN_ORDER_PLACE + 1] = bounded(aside(mech, dx, dy) / at.LENGTH, at.FARTHEST)
+
+
+# --- for the critic alone --------------------------------------------------------------------------------------------
+
+
+@kernel
+def show_mech(battle: Battle, zone: Keys, waits: Keys, team: int, j: int, row: Values) -> None:
+    """One mech as it is, in a frame around the zone with the map's axes."""
+    mech, rules, chassis = battle.mechs[j], battle.rules, battle.rules.chassis[battle.mechs[j].kind]
+    row[:] = 0.0
+    row[at.MECH_OWN], row[at.MECH_ALIVE], row[at.MECH_CLASS + mech.kind] = mech.team == team, mech.alive, 1.0
+    if not mech.alive:
+        return
+    row[at.MECH_PLACE] = bounded((mech.x - zone[0]) / at.LENGTH, at.FARTHEST)
+    row[at.MECH_PLACE + 1] = bounded((mech.y - zone[1]) / at.LENGTH, at.FARTHEST)
+    row[at.MECH_PLACE + 2] = (mech.z - mech.half_height) / at.LENGTH
+    row[at.MECH_VELOCITY] = bounded(mech.vx / at.SPEED, at.FASTEST)
+    row[at.MECH_VELOCITY + 1] = bounded(mech.vy / at.SPEED, at.FASTEST)
+    row[at.MECH_VELOCITY + 2] = bounded(mech.vz / at.SPEED, at.FASTEST)
+    row[at.MECH_FACING], row[at.MECH_FACING + 1] = mech.sin, mech.cos
+    row[at.MECH_HP], row[at.MECH_LEGS] = mech.hp / chassis.hp, mech.leg_hp / chassis.leg_hp
+    row[at.MECH_HEAT] = min(mech.heat / chassis.heat_capacity, 2.0)
+    row[at.MECH_STABILITY] = mech.stability / chassis.stability
+    row[at.MECH_SHUT], row[at.MECH_FALLEN] = mech.shut, mech.fallen / rules.knockdown_ticks
+    row[at.MECH_LEGGED], row[at.MECH_PAINTED] = mech.legged, mech.painted > 0
+    row[at.MECH_INSIDE], row[at.MECH_JET] = mech.inside, mech.jet
+    for timer in range(4):
+        row[at.MECH_WAITS + timer] = mech.wait[timer] / waits[mech.kind, timer]
+    first, last = enemies_of(battle, mech)
+    for k in range(first, last):
+        if has_bit(battle.mechs[k].knows, j):
+            row[at.MECH_KNOWN] = 1.0
+
+
+@kernel
+def show_state(battle: Battle, zone: Keys, waits: Keys, team: int, state: Values, mechs: Values) -> None:
+    """The whole battle from one team's side: scores, then its own mechs in roster order, then the others."""
+    goal = score_to_win(battle)
+    state[:] = 0.0
+    state[at.STATE_TIME], state[at.STATE_ZONE_RADIUS] = battle.decision / battle.length, zone[2] / at.LENGTH
+    for n in range(2):
+        side = team if n == 0 else 1 - team
+        state[at.STATE_SCORE + n] = min(battle.score[side] / goal, 2.0)
+        state[at.STATE_SHARE + n] = battle.share[side]
+        state[at.STATE_TONNAGE + n] = min(battle.tonnage[side] / TONNAGE, 1.0)
+        state[at.STATE_LIVING + n] = battle.living[side] / max(battle.members[side], 1)
+    place = 0
+    for n in range(2):
+        side = team if n == 0 else 1 - team
+        left, whole = 0.0, 0.0
+        for j in range(battle.count):
+            mech = battle.mechs[j]
+            if mech.team == side:
+                left, whole = left + mech.hp, whole + battle.rules.chassis[mech.kind].hp
+                show_mech(battle, zone, waits, team, j, mechs[place])
+                place += 1
+        state[at.STATE_HP + n] = left / max(whole, 1.0)
+
+
+# --- the way to the zone ---------------------------------------------------------------------------------------------
+
+
+@kernel
+def measure_walks(records: Records, world: World, walk: Keys, first: int, last: int) -> None:
+    """How far everybody alive in battles first..last-1 has to walk to the zone's edge."""
+    for b in range(first, last):
+        battle = records[b]
+        for i in range(battle.count):
+            mech = battle.mechs[i]
+            if mech.alive:
+                gait = battle.rules.chassis[mech.kind].gait
+                walk[b, i] = distance_at(world, b, gait, mech.x, mech.y, mech.z - mech.half_height)
+
+
+# --- all of it -------------------------------------------------------------------------------------------------------
+# A kernel for each part, called one after the other: as one, the compiler makes them half as fast.
+
+
+@kernel
+def show_selves(
+    records: Records, world: World, walk: Keys, waits: Keys, own: Values, alive: Flags, first: int, last: int
+) -> None:
+    """What every mech knows of itself and of the battle."""
+    for b in range(first, last):
+        battle = records[b]
+        for i in range(battle.count):
+            mech, row = battle.mechs[i], own[b, i]
+            row[:] = 0.0
+            alive[b, i] = mech.alive
+            if mech.alive:
+                show_role(battle, mech, row)
+                show_condition(battle, mech, waits, world.blocked[b], row)
+                show_battle(battle, world.zone[b], walk[b, i], mech, row)
+                show_way(world, b, battle.rules.chassis[mech.kind].gait, mech, row)
+                show_senses(battle, i, row)
+                show_wishes(battle, i, row)
+
+
+@kernel
+def show_friends(
+    records: Records, keys: Keys, rows: Values, mask: Flags, index: Indices, first: int, last: int
+) -> None:
+    """The friends on everybody's display."""
+    for b in range(first, last):
+        battle = records[b]
+        for i in range(battle.count):
+            rows[b, i], mask[b, i], index[b, i] = 0.0, False, NOBODY
+            if battle.mechs[i].alive:
+                slots = index[b, i]
+                for n in range(list_friends(battle, i, slots, keys[b])):
+                    mask[b, i, n] = True
+                    show_friend(battle, i, slots[n], rows[b, i, n])
+
+
+@kernel
+def show_enemies(
+    records: Records, keys: Keys, own: Values, rows: Values, mask: Flags, index: Indices, first: int, last: int
+) -> None:
+    """The contacts and reports on everybody's display, and in `own` how many they are."""
+    for b in range(first, last):
+        battle = records[b]
+        for i in range(battle.count):
+            rows[b, i], mask[b, i], index[b, i] = 0.0, False, NOBODY
+            mech = battle.mechs[i]
+            if mech.alive:
+                slots = index[b, i]
+                contacts = list_contacts(battle, i, slots, keys[b])
+                known = list_reports(battle, i, slots, keys[b], contacts)
+                for n in range(known):
+                    mask[b, i, n] = True
+                    show_enemy(battle, i, slots[n], n >= contacts, rows[b, i, n])
+                own[b, i, at.OWN_CONTACTS] = contacts / at.CONTACT_SLOTS[mech.suite]
+                own[b, i, at.OWN_CONTACTS + 1] = (known - contacts) / at.INTEL_SLOTS[mech.suite]
+
+
+@kernel
+def show_messages(records: Records, messages: Values, first: int, last: int) -> None:
+    """What everybody's pack said."""
+    for b in range(first, last):
+        battle = records[b]
+        for i in range(battle.count):
+            messages[b, i] = 0.0
+            heard = 0
+            for j in range(battle.count if battle.mechs[i].alive else 0):
+                if battle.mechs[j].pack == battle.mechs[i].pack:
+                    for n in range(MESSAGE):
+                        messages[b, i, heard, n] = battle.messages[j, n]
+                    heard += 1
+
+
+@kernel
+def show_ground(records: Records, zones: Keys, ground: Ground, pictures: Picture, first: int, last: int) -> None:
+    """The ground around everybody."""
+    for b in range(first, last):
+        battle = records[b]
+        note_scars(battle, ground.scars[b])
+        for i in range(battle.count):
+            mech = battle.mechs[i]
+            pictures[b, i] = 0
+            if mech.alive:
+                survey(mech, battle.rules.chassis[mech.kind].gait, ground, b, pictures[b, i])
+                draw_circles(battle, zones[b], mech, pictures[b, i])
+
+
+@kernel
+def mark_legal(records: Records, friends: Indices, enemies: Indices, legal: Flags, first: int, last: int) -> None:
+    """What everybody may do."""
+    for b in range(first, last):
+        battle = records[b]
+        for i in range(battle.count):
+            mark_nothing(enemies.shape[2], legal[b, i])
+            if battle.mechs[i].alive:
+                mark_controls(battle, battle.mechs[i], legal[b, i])
+                mark_choices(battle, i, friends[b, i], enemies[b, i], legal[b, i])
+
+
+@kernel
+def show_states(
+    records: Records, zones: Keys, waits: Keys, states: Values, mechs: Values, first: int, last: int
+) -> None:
+    """The whole battles, from both sides."""
+    for b in range(first, last):
+        for team in range(2):
+            show_state(records[b], zones[b], waits, team, states[b, team], mechs[b, team])
+
+
+@kernel
+def observe(records: Records, world: World, scratch: Scratch, out: Observation, first: int, last: int) -> None:
+    """Battles first..last-1 as they are now; `scratch.walk` must be up to date.
+
+    One kernel for all of it, because threads wait for each other between kernels.
+    """
+    for b in range(first, last):
+        show_selves(records, world, scratch.walk, scratch.waits, out.own, out.alive, b, b + 1)
+        show_friends(records, scratch.keys, out.friends, out.friend_mask, out.friend_index, b, b + 1)
+        show_enemies(records, scratch.keys, out.own, out.enemies, out.enemy_mask, out.enemy_index, b, b + 1)
+        show_messages(records, out.messages, b, b + 1)
+        show_ground(records, world.zone, scratch.ground, out.map, b, b + 1)
+        mark_legal(records, out.friend_index, out.enemy_index, out.legal, b, b + 1)
+        show_states(records, world.zone, scratch.waits, out.state, out.mechs, b, b + 1)

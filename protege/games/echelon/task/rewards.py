@@ -1,0 +1,175 @@
+"""What a decision was worth to every mech of a battle.
+
+Getting nearer to the zone pays by a potential, so that going to and fro adds up to nothing; the team's score and the
+battle's outcome pay every member of the team, dead or alive; fighting pays little, and hurting one's own side costs.
+Every weight is in `RewardConfig`; nothing pays for a shot, a hit on a painted target or a step as such.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from protege import ProtegeError
+from protege.games.echelon.rules.battle import ASSIST, BY_TIME, FRIENDLY_KILL, KILL, Battle, Record
+from protege.games.echelon.rules.outcome import score_to_win
+from protege.games.echelon.world.mechs import NOBODY, Records
+from protege.kernels import kernel
+
+PARTS: Final = ("approach", "presence", "damage", "kill", "assist", "death", "friendly", "score", "outcome")
+APPROACH, PRESENCE, DAMAGE, KILLS, ASSISTS, DYING, FRIENDLY, SCORE, OUTCOME = range(len(PARTS))
+
+Values = npt.NDArray[np.float32]
+Walks = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RewardConfig:
+    """Every weight. A battle decided by score is worth `score` + `outcome` to each member of the team that wins it."""
+
+    discount: float = 0.995  # of the learner's return: the potential must use the same
+    approach: float = 0.5  # potential in the zone; it falls to 0 along approach_scale
+    approach_scale: float = 200.0  # voxels of way
+    presence: float = 0.1  # for a mech that is in the zone for as long as the score to win takes
+    damage: float = 0.1  # per 100 HP taken off enemies
+    kill: float = 0.2
+    assist: float = 0.1  # shared by all who helped with a kill
+    death: float = 0.2  # taken off
+    friendly_damage: float = 0.4  # per 100 HP taken off one's own side, oneself included; taken off
+    friendly_kill: float = 0.6  # taken off
+    score: float = 1.0  # for the whole score to win, less the same for the other team's
+    outcome_first: float = 0.25  # for a victory, and taken off for a defeat, when training begins
+    outcome: float = 1.0  # the same from `settled` on
+    own_share_first: float = 1.0  # of what a mech earns by itself, the part it keeps; the rest is the team's mean
+    own_share: float = 0.5  # the same from `settled` on
+    settled: float = 0.5  # share of the training after which the two have reached their last value
+
+    def __post_init__(self) -> None:
+        if not self.assist < self.kill:
+            raise ProtegeError(f"helping with a kill must pay less than the kill; got {self.assist} and {self.kill}")
+        if not 0.0 < self.discount <= 1.0 or self.approach_scale <= 0.0:
+            raise ProtegeError(f"discount must be in (0, 1] and approach_scale positive; got {self}")
+        for name in ("own_share_first", "own_share", "settled"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise ProtegeError(f"{name} must be in [0, 1]; got {getattr(self, name)}")
+
+    def weights(self, progress: float = 1.0) -> Records:
+        """As the kernels take them, at this share of the training."""
+        part = min(progress / self.settled, 1.0) if self.settled > 0.0 else 1.0
+        values = dict(vars(self))
+        for name in ("outcome", "own_share"):
+            values[name] = values[f"{name}_first"] + part * (values[name] - values[f"{name}_first"])
+        return np.array([tuple(values.values())], [(name, np.float64) for name in values])
+
+
+# What was true of a mech when the last decision ended.
+BOOK: Final = np.dtype(
+    [
+        ("potential", "f8"), ("dealt", "f8"), ("friendly", "f8"),
+        ("kills", "i8"), ("friendly_kills", "i8"), ("assists", "i8"), ("alive", "i8"),
+    ],
+    align=True,
+)  # fmt: skip
+
+
+@kernel
+def potential(battle: Battle, mech: Record, walk: float, weights: Record) -> float:
+    """How good it is to be there; 0 for the dead and once a battle is decided, which a draw by time is not."""
+    if not mech.alive or (battle.over and (battle.ending != BY_TIME or battle.winner != NOBODY)):
+        return 0.0
+    return float(weights.approach * max(1.0 - walk / weights.approach_scale, 0.0))
+
+
+@kernel
+def update_book(battle: Battle, mech: Record, walk: float, weights: Record, book: Record) -> None:
+    """Note how things stand."""
+    book.potential = potential(battle, mech, walk, weights)
+    book.dealt, book.friendly, book.alive = mech.dealt, mech.friendly, mech.alive
+    book.kills, book.friendly_kills = mech.tally[KILL], mech.tally[FRIENDLY_KILL]
+    book.assists = mech.tally[ASSIST]
+
+
+@kernel
+def earn(
+    battle: Battle, mech: Record, walk: float, weights: Record, book: Record, per_assist: float, parts: Values
+) -> float:
+    """What a mech that was alive earned by itself."""
+    held = battle.rules.dt * battle.rules.ticks_per_decision / score_to_win(battle)
+    parts[APPROACH] = weights.discount * potential(battle, mech, walk, weights) - book.potential
+    parts[PRESENCE] = weights.presence * held * mech.inside
+    parts[DAMAGE] = weights.damage * (mech.dealt - book.dealt) * 0.01
+    parts[KILLS] = weights.kill * (mech.tally[KILL] - book.kills)
+    parts[ASSISTS] = weights.assist * (mech.tally[ASSIST] - book.assists) * per_assist
+    if not mech.alive:
+        parts[DYING] = -weights.death
+    parts[FRIENDLY] = -weights.friendly_damage * (mech.friendly - book.friendly) * 0.01
+    parts[FRIENDLY] -= weights.friendly_kill * (mech.tally[FRIENDLY_KILL] - book.friendly_kills)
+    total = 0.0
+    for part in range(SCORE):
+        total += parts[part]
+    return total
+
+
+@kernel
+def share_of_assist(battle: Battle, team: int, books: Records) -> float:
+    """What of the assist's worth each gets: the helpers of a kill share it."""
+    kills, assists = 0, 0
+    for i in range(battle.count):
+        mech = battle.mechs[i]
+        if mech.team == team:
+            kills += mech.tally[KILL] - books[i].kills
+            assists += mech.tally[ASSIST] - books[i].assists
+    return min(kills / assists, 1.0) if assists > 0 else 0.0
+
+
+@kernel
+def pay_team(
+    battle: Battle, team: int, walks: Walks, weights: Record, books: Records, reward: Values, parts: Any
+) -> None:
+    """One decision, one team."""
+    held = battle.rules.dt * battle.rules.ticks_per_decision / score_to_win(battle)
+    lead = weights.score * (battle.share[team] - battle.share[1 - team]) * held
+    result = 0.0
+    if battle.over and battle.winner != NOBODY:
+        result = weights.outcome if battle.winner == team else -weights.outcome
+    per_assist, total = share_of_assist(battle, team, books), 0.0
+    for i in range(battle.count):
+        mech = battle.mechs[i]
+        if mech.team == team:
+            parts[i] = 0.0
+            reward[i] = earn(battle, mech, walks[i], weights, books[i], per_assist, parts[i]) if books[i].alive else 0.0
+            parts[i, SCORE], parts[i, OUTCOME] = lead, result
+            total += reward[i]
+    mean = total / max(battle.members[team], 1)
+    for i in range(battle.count):
+        if battle.mechs[i].team == team:
+            reward[i] = weights.own_share * reward[i] + (1.0 - weights.own_share) * mean + lead + result
+
+
+@kernel
+def pay(
+    records: Records,
+    walks: Walks,
+    weights: Records,
+    books: Records,
+    reward: Values,
+    parts: Values,
+    first: int,
+    last: int,
+) -> None:
+    """The last decision of battles first..last-1; `parts` are what the reward is made of before the team shares."""
+    for b in range(first, last):
+        battle = records[b]
+        for team in range(2):
+            pay_team(battle, team, walks[b], weights[0], books[b], reward[b], parts[b])
+        for i in range(battle.count):
+            update_book(battle, battle.mechs[i], walks[b, i], weights[0], books[b, i])
+
+
+@kernel
+def open_books(records: Records, walks: Walks, weights: Records, books: Records, b: int) -> None:
+    """A battle begins: nothing has been earned."""
+    battle = records[b]
+    for i in range(battle.count):
+        update_book(battle, battle.mechs[i], walks[b, i], weights[0], books[b, i])

@@ -1,0 +1,155 @@
+"""The task for PettingZoo: one battle, both sides, one agent per mech (`EchelonEnv`).
+
+A skin over `env.Arena` with dictionaries by agent; whatever it hands out is a copy.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from pettingzoo import ParallelEnv
+
+from protege.games.echelon.rules.battle import MESSAGE
+from protege.games.echelon.rules.sim import BUTTONS, BadActions, BattleOver
+from protege.games.echelon.task.env import Arena, Choices
+from protege.games.echelon.task.features import CELLS, CHANNELS, ENEMY, FASTEST, FRIEND, ORDER_KINDS, OWN, Fields
+from protege.games.echelon.world.mechs import NOBODY, find_roster
+
+View = dict[str, npt.NDArray[Any]]
+SHOWN: Final = ("own", "friends", "friend_mask", "enemies", "enemy_mask", "map", "messages", "legal")
+TEAMS: Final = ("blue", "red")
+ENDINGS: Final = ("running", "elimination", "score", "time")
+
+
+def limits(fields: Fields, dtype: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """The least and the most each value of these fields can be."""
+    sizes = [field.size for field in fields]
+    low, high = (np.repeat([getattr(field, end) for field in fields], sizes) for end in ("low", "high"))
+    return low.astype(dtype), high.astype(dtype)
+
+
+def slots(fields: Fields, *shape: int) -> spaces.Box:
+    """A space of values of these fields along the last axis."""
+    low, high = (np.broadcast_to(limit, (*shape, len(limit))) for limit in limits(fields, np.float32))
+    return spaces.Box(low, high, dtype=np.float32)
+
+
+class EchelonEnv(ParallelEnv):  # type: ignore[misc]
+    """One battle. Agents are called blue_0, blue_1 ... red_0, red_1 ..., in roster order."""
+
+    metadata: dict[str, Any] = {"name": "echelon_v1", "render_modes": [], "is_parallelizable": True}
+    render_mode: str | None = None
+
+    def __init__(self, roster: str = "10v10", *, talk: bool = False, **options: Any):
+        """`talk` adds messages and orders to the actions; `options` are those of `Arena`."""
+        self.arena = Arena(1, roster, auto_reset=False, **options)
+        members = find_roster(roster).members()
+        self.possible_agents = [f"{TEAMS[team]}_{rank}" for team, rank in zip(members.team, members.rank)]
+        self.agents: list[str] = []
+        self._index = {name: i for i, name in enumerate(self.possible_agents)}
+        self._views = {name: self._view_space() for name in self.possible_agents}
+        self._controls = {name: self._control_space(talk) for name in self.possible_agents}
+        self.state_space = spaces.Box(-FASTEST, FASTEST, self.state().shape, np.float32)
+
+    def _view_space(self) -> spaces.Dict:
+        layout = self.arena.layout
+        low, high = (
+            np.broadcast_to(limit[:, None, None], (len(CHANNELS), CELLS, CELLS)) for limit in limits(CHANNELS, np.int8)
+        )
+        return spaces.Dict(
+            own=slots(OWN),
+            friends=slots(FRIEND, layout.friends),
+            friend_mask=spaces.MultiBinary(layout.friends),
+            enemies=slots(ENEMY, layout.enemies),
+            enemy_mask=spaces.MultiBinary(layout.enemies),
+            map=spaces.Box(low, high, dtype=np.int8),
+            messages=spaces.Box(-1, 1, (layout.pack, MESSAGE)),
+            legal=spaces.MultiBinary(layout.legal),
+        )
+
+    def _control_space(self, talk: bool) -> spaces.Dict:
+        layout = self.arena.layout
+        controls: dict[str, spaces.Space[Any]] = {
+            "move": spaces.Box(-1, 1, (4,)),
+            "buttons": spaces.MultiBinary(BUTTONS),
+            "ewar": spaces.Discrete(3),
+            "target": spaces.Discrete(layout.enemies + 1),
+        }
+        if talk:
+            controls["message"] = spaces.Box(-1, 1, (MESSAGE,))
+            controls["order"] = spaces.MultiDiscrete([ORDER_KINDS, layout.friends, layout.enemies])
+        return spaces.Dict(controls)
+
+    def observation_space(self, agent: str) -> spaces.Dict:
+        """What an agent sees."""
+        return self._views[agent]
+
+    def action_space(self, agent: str) -> spaces.Dict:
+        """What an agent decides; `legal` in its observation says what can have an effect."""
+        return self._controls[agent]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, View], dict[str, dict[str, Any]]]:
+        """Begin a seed's first battle; without a seed, the next one."""
+        if seed is None:
+            self.arena.begin([0])
+        else:
+            self.arena.reset(seed)
+        self.agents = list(self.possible_agents)
+        return {name: self._view(name) for name in self.agents}, {name: {} for name in self.agents}
+
+    def step(
+        self, actions: dict[str, dict[str, Any]]
+    ) -> tuple[dict[str, View], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+        """One decision by every agent that is left."""
+        if not self.agents:
+            raise BattleOver("no battle is going on: call reset before step")
+        frames = self.arena.step(self.arena.decode(self._choices(actions)))
+        acting, told = self.agents, {}
+        if frames.over[0]:
+            winner = int(frames.winner[0])
+            told = {"ending": ENDINGS[frames.ending[0]], "winner": None if winner == NOBODY else TEAMS[winner]}
+        index = {name: self._index[name] for name in acting}
+        rewards = {name: float(frames.reward[0, i]) for name, i in index.items()}
+        terminated = {name: bool(frames.terminated[0, i]) for name, i in index.items()}
+        truncated = {name: bool(frames.truncated[0, i]) for name, i in index.items()}
+        self.agents = [name for name in acting if not terminated[name] and not truncated[name]]
+        seen = {name: self._view(name) for name in acting}
+        return seen, rewards, terminated, truncated, {name: dict(told) for name in acting}
+
+    def state(self) -> npt.NDArray[np.float32]:
+        """The whole battle, from blue's side."""
+        seen = self.arena.observation
+        return np.concatenate([seen.state[0, 0], seen.mechs[0, 0].ravel()])
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    def _view(self, name: str) -> View:
+        seen, i = self.arena.observation, self._index[name]
+        view = {group: getattr(seen, group)[0, i].copy() for group in SHOWN}
+        return {group: array.astype(np.int8) if array.dtype == np.bool_ else array for group, array in view.items()}
+
+    def _choices(self, actions: dict[str, dict[str, Any]]) -> Choices:
+        """Every agent's dictionary as arrays."""
+        if set(actions) != set(self.agents):
+            wrong = sorted(set(actions) ^ set(self.agents))
+            raise BadActions(
+                f"one action for each of {len(self.agents)} agents is needed; {wrong[0]} is missing or not one"
+            )
+        idle = self.arena.battles.no_actions()
+        idle.target[:] = self.arena.layout.enemies
+        for name, action in actions.items():
+            expected = self._controls[name].spaces
+            if set(action) != set(expected):
+                raise BadActions(f"an action consists of {', '.join(expected)}; that of {name} of {', '.join(action)}")
+            for part, value in action.items():
+                place, found = getattr(idle, part)[0, self._index[name]], np.asarray(value)
+                kinds = "biuf" if place.dtype.kind == "f" else "biu"
+                if found.shape != place.shape or found.dtype.kind not in kinds:
+                    wanted = f"{place.dtype} of shape {place.shape}"
+                    raise BadActions(f"{part} of {name} must be {wanted}; got {found.dtype} of {found.shape}")
+                getattr(idle, part)[0, self._index[name]] = found
+        return Choices(*idle)

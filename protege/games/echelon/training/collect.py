@@ -1,0 +1,420 @@
+"""The battles that a pupil practises in: crews of battles in step, their opponents, and what is remembered of both.
+
+Each place of a crew plays battle after battle. In some both sides learn; in the others a scripted player or another
+pupil, drawn for each battle, leads the side that the pupil does not have. A crew depends on its seed, the weights and
+whom it is given to meet, not on the other crews or on threads. `Practice` is all crews of a stage with one rollout that
+they fill.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from protege.evaluate import TRAINING, seed_of
+from protege.games.echelon.agents.match import Player, find_player
+from protege.games.echelon.agents.network import MOVES, PilotNetwork
+from protege.games.echelon.agents.pupil import Pupil, advice_of, look, moment_of, write_actions
+from protege.games.echelon.rules.battle import MESSAGE
+from protege.games.echelon.rules.sim import BUTTONS, Actions, Battles, Flags
+from protege.games.echelon.task.env import Arena
+from protege.games.echelon.task.features import CELLS, CHANNELS, ENEMY, FRIEND, MECH_STATE, OWN, STATE, Layout, width
+from protege.games.echelon.task.rewards import PARTS
+from protege.games.echelon.task.teacher import Teacher
+from protege.games.echelon.training.config import SELF, BadTraining, EchelonConfig, Stage
+from protege.games.echelon.world.maps import generate
+from protege.games.echelon.world.mechs import BLUE, CLASS_NAMES, NOBODY, RED, find_roster
+from protege.games.echelon.world.practice_maps import MapMaker, OpenField, OverAndOver
+from protege.games.echelon.world.voxels import World
+from protege.learn.rollout import Field, Fields, Rollout, Shape, Tensors, without_gone
+from protege.runs.checkpoints import restore_generator, restore_torch_generator
+
+CREWS: Final = 2  # always, so that the number of threads changes nothing
+FIELD_MAPS: Final = 64  # fields that are not generated are taken from so many
+MAPS: Final = 2**24  # a number no crew has: the maps that are played over and over have their seeds there
+
+Ints = npt.NDArray[np.int64]
+Finder = Callable[[str], Player]
+
+
+@dataclass
+class Episode:
+    """A battle of one learning team, for the statistics."""
+
+    opponent: str
+    result: float  # 1 won, 0.5 drawn, 0 lost
+    decisions: int
+    earned: float  # reward of a member, on average
+    by_class: Mapping[str, float] = field(default_factory=dict)  # the same for each class of mech that there is
+    seed: int = 0  # of the map
+    team: int = BLUE  # the side that learned
+
+
+def maps_of(stage: Stage, seed: int) -> World | None:
+    """The maps of a stage that are played over and over; None if every battle has a new one."""
+    if stage.ground == "generated" and not stage.maps:
+        return None
+    maker: MapMaker = generate if stage.ground == "generated" else OpenField(wall=stage.ground == "wall")
+    seeds = [seed_of(TRAINING, seed, MAPS + n) for n in range(stage.maps or FIELD_MAPS)]
+    return maker(seeds, (stage.size, stage.size), stage.roster)
+
+
+def maker_of(maps: World | None) -> MapMaker:
+    """What makes the maps of exams: those that are played over and over, or new ones."""
+    return generate if maps is None else OverAndOver(maps)
+
+
+def room_for(layout: Layout, talk: bool) -> tuple[Fields, Fields, Fields]:
+    """What is stored of a step: seen by a mech, shared by its team, done."""
+    seen = {
+        "own": Field((width(OWN),)),
+        "friends": Field((layout.friends, width(FRIEND))),
+        "friend_mask": Field((layout.friends,), torch.bool),
+        "enemies": Field((layout.enemies, width(ENEMY))),
+        "enemy_mask": Field((layout.enemies,), torch.bool),
+        "map": Field((len(CHANNELS), CELLS, CELLS), torch.int8),
+        "legal": Field((layout.legal,), torch.bool),
+    }
+    if talk:
+        seen["messages"] = Field((layout.pack, MESSAGE))
+    shared = {"state": Field((width(STATE),)), "mechs": Field((layout.mechs, width(MECH_STATE)))}
+    taken = {
+        "move": Field((MOVES + (MESSAGE if talk else 0),)),
+        "buttons": Field((BUTTONS,), torch.bool),
+        "ewar": Field((), torch.int64),
+        "target": Field((), torch.int64),
+    }
+    return seen, shared, taken
+
+
+class Guest:
+    """A pupil as an opponent. It goes by what the arena has observed for everybody, so that any number cost little."""
+
+    def __init__(self, network: PilotNetwork, arena: Arena):
+        """The weights may be shared with other guests; what it remembers is its own."""
+        self.network, self.arena = network, arena
+        self.state = torch.zeros(len(arena), arena.layout.mechs, network.state_size)
+        self.noise = torch.Generator()
+
+    def act(self, battles: Battles, mechs: Flags, actions: Actions) -> None:
+        """Write what these mechs do next; where a battle begins, it has forgotten the one before."""
+        rows: Any = np.nonzero(mechs)
+        if len(rows[0]) == 0:
+            return
+        starts = torch.from_numpy(battles.records["decision"] == 0)[rows[0]]
+        seen = look(self.arena.observation, rows, self.network.config.talk)
+        # No two guests have the same battle, so none has the same chances as another; the generator knows 32 bits.
+        self.noise.manual_seed((moment_of(battles, rows) + int(rows[0][0]) * 0x9E3779B1) % 2**32)
+        taken, _, self.state[rows] = self.network.act(seen, self.state[rows], starts, self.noise)
+        write_actions(taken, self.arena.observation, rows, actions)
+
+
+class Crew:
+    """Some battles in step."""
+
+    def __init__(
+        self, stage: Stage, config: EchelonConfig, battles: int, number: int, maps: World | None,
+        find: Finder = find_player,
+    ):  # fmt: skip
+        """`number` tells the crews of a training apart; `find` makes opponents of names."""
+        self.stage, self.talk, self.find = stage, config.network.talk, find
+        seed = seed_of(TRAINING, config.seed, number)
+        rewards = replace(config.rewards, **dict(stage.rewards))
+        self.arena = Arena(
+            battles, stage.roster, size=(stage.size, stage.size), length=stage.length, rewards=rewards,
+            seed=seed, maps=None if maps is None else 1,
+        )  # fmt: skip
+        if maps is not None:
+            self.arena.maps = maps
+            self.arena.reset()
+        self.random = np.random.default_rng(seed)
+        self.noise = torch.Generator().manual_seed(seed % 2**63)
+        roster = find_roster(stage.roster)
+        self.mirrored = roster.blue == roster.red
+        self.members = [np.flatnonzero(self.arena.battles.members.team == team) for team in (BLUE, RED)]
+        self.size = len(self.members[BLUE])
+        total = sum(share for _, share in stage.opponents)
+        alone = round(battles * sum(share for name, share in stage.opponents if name == SELF) / total)
+        if alone and not self.mirrored:
+            raise BadTraining(f"the sides of roster {stage.roster} differ, so the pupil cannot lead both")
+        self.advisor = Teacher(config.advisor) if config.imitation > 0 else None
+        self.advising = True
+        # Groups: both teams of the places where both learn, then one of each other place.
+        self.battle = np.concatenate([np.repeat(np.arange(alone), 2), np.arange(alone, battles)])
+        self.team = np.concatenate([np.tile([BLUE, RED], alone), np.zeros(battles - alone, np.int64)])
+        self.group = np.arange(battles) + alone  # of a place with one learning team
+        self.alone = alone
+        self.opponent = np.full(battles, NOBODY)
+        self.names: list[str] = []
+        self.players: list[Player] = []
+        self.meet({name: share for name, share in stage.opponents if name != SELF})
+        self._assign(range(battles))
+        self.state = torch.zeros(self.groups, self.size, config.network.width)
+        self.fresh = np.ones(self.groups, np.bool_)
+        self.earned = np.zeros((self.groups, self.size))
+        self.actions = self.arena.battles.no_actions()
+        self.advised = self.arena.battles.no_actions()
+        self.episodes: list[Episode] = []
+        self.parts = np.zeros(len(PARTS))  # absolute rewards of the last rollout, by part
+        self.simulating_s = self.acting_s = 0.0  # processor time
+
+    @property
+    def groups(self) -> int:
+        """Learning teams."""
+        return len(self.battle)
+
+    @property
+    def roles(self) -> Ints:
+        """(groups, members): classes."""
+        kinds = self.arena.battles.members.kind
+        return np.tile(kinds[self.members[BLUE]], (self.groups, 1))
+
+    def meet(self, shares: Mapping[str, float]) -> None:
+        """Draw opponents of these names from now on; whoever else is in a battle stays until it ends."""
+        busy = [self.names[n] for n in np.unique(self.opponent) if n != NOBODY]
+        names = list(dict.fromkeys([*shares, *busy]))
+        self.opponent = np.array([n if n == NOBODY else names.index(self.names[n]) for n in self.opponent])
+        self._invite(names)
+        chances = np.array([shares.get(name, 0.0) for name in names])
+        self.shares = chances / chances.sum() if len(shares) else chances
+
+    def _invite(self, names: Sequence[str]) -> None:
+        """These are the opponents, in this order; those who are here already keep what they remember."""
+        here = dict(zip(self.names, self.players))
+        self.players = [here[name] if name in here else self._player(name) for name in names]
+        self.names = list(names)
+        self._find_rows()
+
+    def _player(self, name: str) -> Player:
+        found = self.find(name)
+        return Guest(found.network, self.arena) if isinstance(found, Pupil) else found
+
+    def begin_anew(self) -> None:
+        """Leave all battles as they are and begin others."""
+        self.arena.begin(range(len(self.arena)))
+        self._assign(range(len(self.arena)))
+        self.fresh[:], self.earned[:] = True, 0.0
+
+    def _assign(self, places: Any) -> None:
+        """Draw side and opponent of the battles that begin in these places."""
+        for b in places:
+            if b >= self.alone:
+                side = int(self.random.integers(2)) if self.mirrored else BLUE
+                self.team[self.group[b]] = side
+                self.opponent[b] = self.random.choice(len(self.names), p=self.shares)
+        self._find_rows()
+
+    def _find_rows(self) -> None:
+        """Which rows of the arena's arrays are whose."""
+        mechs = np.stack([self.members[team] for team in self.team])  # (groups, members)
+        self.rows = np.repeat(self.battle, self.size), mechs.ravel()
+        learns = np.zeros((len(self.arena), self.arena.layout.mechs), np.bool_)
+        learns[self.rows] = True
+        self.learns = learns
+        self.masks = [~learns & (self.opponent == n)[:, None] for n in range(len(self.names))]
+
+    # --- playing ---
+
+    def play(self, network: PilotNetwork, rollout: Rollout, advised: bool = True) -> None:
+        """Fill a rollout; `advised`: with advice, if there is an advisor."""
+        self.advising = advised
+        self.episodes, self.parts = [], np.zeros(len(PARTS))
+        self.simulating_s, began = 0.0, time.thread_time()
+        for t in range(rollout.shape.horizon):
+            self._step(network, rollout, *divmod(t, rollout.shape.chunk))
+        for name, array in self._shared(self.arena.observation).items():
+            rollout.after[name].copy_(array)
+        rollout.remains.copy_(self._of_members(self.arena.observation.alive))
+        rollout.potential_after.copy_(self._of_members(self.arena.potential()))
+        self.acting_s = time.thread_time() - began - self.simulating_s
+
+    def _step(self, network: PilotNetwork, rollout: Rollout, chunk: int, step: int) -> None:
+        """One decision of everybody."""
+        arena, at = self.arena, (chunk, slice(None), slice(None), step)
+        seen = look(arena.observation, self.rows, self.talk)
+        starts = torch.from_numpy(self.fresh)
+        if step == 0:
+            rollout.states[chunk].copy_(self.state)
+        for name, array in self._shared(arena.observation).items():
+            rollout.shared[name][chunk, :, step] = array
+        rollout.starts[chunk, :, step] = starts
+        rollout.acted[at] = self._of_members(arena.observation.alive)
+        rollout.numbers["potential"][at] = self._of_members(arena.potential())
+        taken, log_prob, state = network.act(
+            seen, self.state.flatten(0, 1), starts.repeat_interleave(self.size), self.noise
+        )
+        shape = self.groups, self.size
+        self.state = state.reshape(*shape, -1)
+        rollout.numbers["log_prob"][at] = log_prob.reshape(shape)
+        write_actions(taken, arena.observation, self.rows, self.actions)
+        stored = [(rollout.seen, seen), (rollout.taken, taken)]
+        if self.advisor is not None and self.advising:
+            self.advisor.act(arena.battles, self.learns, self.advised)
+            stored.append((rollout.advice, advice_of(self.advised, arena.observation, self.rows, self.talk)))
+        for room, values in stored:
+            for name, array in room.items():
+                array[at] = values[name].reshape(*shape, *values[name].shape[1:])
+        self._advance(network, rollout, chunk, step)
+
+    def _advance(self, network: PilotNetwork, rollout: Rollout, chunk: int, step: int) -> None:
+        """Let the opponents choose, the battles go on, and the next ones begin."""
+        began = time.thread_time()
+        for player, mask in zip(self.players, self.masks):
+            player.act(self.arena.battles, mask, self.actions)
+        seeds = self.arena.battles.world.seed[self.battle]  # copied: the next battles overwrite them
+        frames = self.arena.step(self.actions)
+        self.simulating_s += time.thread_time() - began
+        at = (chunk, slice(None), slice(None), step)
+        rollout.numbers["reward"][at] = self._of_members(frames.reward)
+        acted = frames.acted[self.rows]
+        self.parts += np.abs(frames.parts[self.rows][acted]).sum(0)
+        self.earned += frames.reward[self.rows].reshape(self.groups, self.size)
+        over, winner = frames.over[self.battle], frames.winner[self.battle]
+        # A winner at the end of time is as good as any: only what time leaves undecided goes on in the critic's eyes.
+        undecided = over & (winner == NOBODY) & frames.truncated[self.rows].reshape(self.groups, -1).any(1)
+        rollout.terminated[chunk, :, step] = torch.from_numpy(over & ~undecided)
+        rollout.truncated[chunk, :, step] = torch.from_numpy(undecided)
+        if undecided.any():
+            shared = {name: array[undecided] for name, array in self._shared(frames.final).items()}
+            left = self._of_members(frames.final.alive)[undecided][..., None]
+            with torch.no_grad():
+                values = network.scale.restored(network.value(shared, self.size))[..., None]
+            potential = rollout.numbers["potential"][at][undecided][..., None]  # as of one step before
+            values = without_gone(values, left, potential)[..., 0]
+            rollout.numbers["cut_values"][chunk, np.flatnonzero(undecided), :, step] = values
+        self.fresh = over
+        if over.any():
+            self._note(over, winner, frames.decisions[self.battle], seeds)
+            self._assign(np.flatnonzero(frames.over))
+
+    def _note(self, over: npt.NDArray[np.bool_], winner: Ints, decisions: Ints, seeds: npt.NDArray[np.uint64]) -> None:
+        """Remember how battles ended; the pupil against itself wins as often as it loses, and is left out."""
+        roles = self.roles[0]  # alike in all teams
+        for g in np.flatnonzero(over):
+            number, earned = self.opponent[self.battle[g]], self.earned[g]
+            if number != NOBODY:
+                result = 0.5 if winner[g] == NOBODY else float(winner[g] == self.team[g])
+                self.episodes.append(
+                    Episode(
+                        self.names[number], result, int(decisions[g]), float(earned.mean()),
+                        {CLASS_NAMES[role]: float(earned[roles == role].mean()) for role in np.unique(roles)},
+                        int(seeds[g]), int(self.team[g]),
+                    )
+                )  # fmt: skip
+        self.earned[over] = 0.0
+
+    def _of_members(self, array: npt.NDArray[Any]) -> torch.Tensor:
+        return torch.from_numpy(array[self.rows].reshape(self.groups, self.size))
+
+    def _shared(self, observation: Any) -> Tensors:
+        where = self.battle, self.team
+        return {name: torch.from_numpy(getattr(observation, name)[where]) for name in ("state", "mechs")}
+
+    # --- saving ---
+
+    def _minds(self) -> dict[str, npt.NDArray[Any]]:
+        """What players keep in mind between decisions."""
+        found = {}
+        listed = [*enumerate(self.players), *([(len(self.players), self.advisor)] if self.advisor else [])]
+        for number, player in listed:
+            if isinstance(player, Teacher):
+                found[f"mind {number}"] = player.minds(self.arena.battles).view(np.uint8)
+            elif isinstance(player, Guest):
+                found[f"state {number}"] = player.state.numpy()
+        return found
+
+    def save(self) -> dict[str, Any]:
+        """Everything needed to go on from here, bit by bit."""
+        return {
+            "arena": self.arena.save(),
+            "minds": {name: array.copy() for name, array in self._minds().items()},
+            "team": self.team.copy(),
+            "opponent": self.opponent.copy(),
+            "names": list(self.names),
+            "state": self.state.clone(),
+            "fresh": self.fresh.copy(),
+            "earned": self.earned.copy(),
+            "random": self.random.bit_generator.state,
+            "noise": self.noise.get_state(),
+        }
+
+    def load(self, saved: Mapping[str, Any]) -> None:
+        """Go on from what `save` gave."""
+        self.arena.load(saved["arena"])
+        shares = dict(zip(self.names, self.shares))
+        self._invite(saved["names"])
+        for name, array in self._minds().items():
+            array[...] = saved["minds"][name]
+        self.team[:], self.opponent[:] = saved["team"], saved["opponent"]
+        self.meet(shares)
+        self.state = torch.as_tensor(saved["state"])
+        self.fresh = np.array(saved["fresh"])
+        self.earned[:] = saved["earned"]
+        restore_generator(self.random, saved["random"])
+        restore_torch_generator(self.noise, saved["noise"])
+
+
+class Practice:
+    """All crews of a stage, and the rollout they fill."""
+
+    def __init__(
+        self, stage: Stage, number: int, config: EchelonConfig, network: PilotNetwork, threads: int,
+        find: Finder = find_player,
+    ):  # fmt: skip
+        """`number` is the stage's in the curriculum; `find` makes opponents of names."""
+        self.stage, self.network = stage, network
+        self.maps = maps_of(stage, config.seed)
+        team = int((find_roster(stage.roster).members().team == BLUE).sum())
+        selves = sum(share for name, share in stage.opponents if name == SELF)
+        learning = team * (1.0 + selves / sum(share for _, share in stage.opponents))
+        battles = max(CREWS, round(config.agents / learning))
+        sizes = [battles * (n + 1) // CREWS - battles * n // CREWS for n in range(CREWS)]
+        self.crews = [Crew(stage, config, size, number << 8 | n, self.maps, find) for n, size in enumerate(sizes)]
+        groups = [crew.groups for crew in self.crews]
+        seen, shared, taken = room_for(self.crews[0].arena.layout, config.network.talk)
+        shape = Shape(sum(groups), team, config.horizon, config.chunk)
+        self.rollout = Rollout(shape, seen, shared, taken, network.state_size, advised=config.imitation > 0)
+        edges = np.cumsum([0, *groups]).tolist()
+        self.rooms = [self.rollout.part(first, last) for first, last in zip(edges, edges[1:])]
+        for crew, room in zip(self.crews, self.rooms):
+            room.roles.copy_(torch.from_numpy(crew.roles))
+        self.pool = ThreadPoolExecutor(min(threads, CREWS), thread_name_prefix="crew")
+
+    @property
+    def battles(self) -> int:
+        """In step."""
+        return sum(len(crew.arena) for crew in self.crews)
+
+    def play(self, progress: float, advised: bool = True) -> int:
+        """Fill the rollout; agent-steps in it. `progress` is the share of the training that is done."""
+        for crew in self.crews:
+            crew.arena.schedule(progress)
+        work = [self.pool.submit(crew.play, self.network, room, advised) for crew, room in zip(self.crews, self.rooms)]
+        for part in work:
+            part.result()
+        return int(self.rollout.acted.sum())
+
+    def meet(self, shares: Mapping[str, float]) -> None:
+        """Opponents of the battles that begin from now on."""
+        for crew in self.crews:
+            crew.meet(shares)
+
+    def begin_anew(self) -> None:
+        """Leave all battles and begin others."""
+        for crew in self.crews:
+            crew.begin_anew()
+
+    def note_inputs(self) -> None:
+        """Move the scales of the network's inputs along, with the first chunk of what was seen."""
+        rollout = self.rollout
+        seen = {name: array[0] for name, array in rollout.seen.items()}
+        self.network.note(seen, rollout.acted[0], {name: array[0] for name, array in rollout.shared.items()})
+
+    def close(self) -> None:
+        """Let go of the threads."""
+        self.pool.shutdown()

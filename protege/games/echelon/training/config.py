@@ -1,0 +1,196 @@
+"""The settings of a training on Echelon: stages of its curriculum, and presets."""
+
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from protege import ProtegeError
+from protege.games.echelon.agents.network import NetworkConfig
+from protege.games.echelon.task.rewards import RewardConfig
+from protege.learn.ppo import PPOConfig
+from protege.learn.rainbow import find_device
+from protege.runs.metrics import near
+
+SELF: Final = "self"  # the opponent that is the pupil itself, learning too
+
+
+class BadTraining(ProtegeError):
+    """Settings that do not go together."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What is practised: who fights whom where, and when that is good enough."""
+
+    roster: str
+    size: int  # columns on each side of the map
+    length: int  # decisions, four a second
+    opponents: tuple[tuple[str, float], ...]  # players' names and their shares; SELF lets both sides learn
+    exam: tuple[str, ...] = ("medium",)  # opponents in exams; the first is the one that counts
+    ground: Literal["generated", "open", "wall"] = "generated"
+    maps: int = 0  # that are played over and over; 0 for a new one in every battle
+    goal: Literal["win", "arrive", "kill"] = "win"  # what counts as success in exams
+    gate: float = 2.0  # success in an exam that ends the stage; above 1, only its share of the budget does
+    share: float = 1.0  # of the budget: the stage ends then at the latest
+    rewards: tuple[tuple[str, float], ...] = ()  # weights that differ from those of the training
+
+
+_SCRIPTED: Final = (("medium", 0.25), ("hard", 0.5), ("expert", 0.25))
+_NO_OUTCOME: Final = (("outcome_first", 0.0), ("outcome", 0.0))  # who is alone wins whatever it does
+_FIGHT: Final = (("approach", 0.0), ("presence", 0.0), ("score", 0.0), ("outcome_first", 1.0))
+_KILLS: Final = (
+    ("approach", 0.0), ("presence", 0.0), ("score", 0.0), ("outcome_first", 0.0), ("outcome", 0.0),
+    ("damage", 0.5), ("kill", 1.0), ("assist", 0.5), ("own_share_first", 0.5),
+)  # fmt: skip
+STAGES: Final = {
+    # What a learner that works must be able to do, from the least on.
+    "O1": Stage("1v0", 40, 120, (("idle", 1.0),), ("idle",), goal="arrive", rewards=_NO_OUTCOME),
+    "O2": Stage("1v1", 40, 240, (("idle", 1.0),), ("idle",), ground="open", goal="kill", rewards=_FIGHT),
+    "O3": Stage("1v1", 40, 240, (("medium", 1.0),)),
+    "O4": Stage("2v2", 40, 480, (("idle", 1.0),), ("idle", "hard"), ground="wall", rewards=_KILLS),
+    "O5": Stage("5v5", 60, 240, (("medium", 1.0),), maps=1),
+    "O6": Stage("10v10", 100, 500, (("medium", 1.0),), maps=1),
+    "O7": Stage("10v10", 100, 500, (("medium", 1.0),), maps=100),
+    # The way to a squad that beats all scripted ones: more mechs, larger maps, stronger opponents.
+    "duel": Stage("1v1", 40, 240, (("easy", 0.5), ("medium", 0.5)), gate=0.7, share=0.05),
+    "pair": Stage("2v2", 48, 240, (("easy", 0.25), ("medium", 0.5), (SELF, 0.25)), gate=0.7, share=0.05),
+    "pack": Stage("5v5", 60, 320, (("medium", 0.25), ("hard", 0.5), (SELF, 0.25)), ("hard",), gate=0.7, share=0.2),
+    "squad": Stage("10v10", 100, 500, (*_SCRIPTED,), ("expert", "hard")),
+    "company": Stage("20v20", 100, 500, (*_SCRIPTED,), ("expert", "hard")),
+}
+
+
+@dataclass(frozen=True)
+class EchelonConfig:
+    """Settings of a training on Echelon."""
+
+    minutes: float = 60.0  # wall-clock budget, start-up and compilation included; 0 for none
+    agent_steps: int = 0  # budget in decisions of single mechs instead of minutes; 0 for none
+    until: float = 0.0  # success, the lower end in an exam, at which it ends before its budget, once no advice is given
+    seed: int = 1  # of the maps, the battles, the network and the exploration
+    stages: tuple[str, ...] = ("squad",)  # what is practised, in this order; a wrong name is answered with all
+    opponents: tuple[str, ...] = ()  # instead of the stages' own: hard expert=0.5 self, a run or a checkpoint
+    league: str = ""  # a league, by name or folder, whose players are the opponents; it keeps the results and copies
+    # In that league: main learns to beat everybody, main-exploiter the newest copy of a main agent, league-exploiter
+    # everybody. Exploiters begin with the weights of that copy, and begin again when they win 70 %.
+    role: Literal["main", "main-exploiter", "league-exploiter"] = "main"
+    agents: int = 640  # learning mechs that advance together, in as many battles as that takes
+    horizon: int = 64  # decisions of each between two rounds of updates
+    chunk: int = 16  # decisions that are learned from in one piece
+    ppo: PPOConfig = PPOConfig()
+    network: NetworkConfig = NetworkConfig()
+    rewards: RewardConfig = RewardConfig()
+    advisor: str = "expert"  # the scripted player whose advice is imitated at first
+    imitation: float = 0.0  # weight of that advice at the start; 0 for none
+    imitation_share: float = 0.3  # of the budget, over which the weight falls to 0
+    start_from: str = ""  # a run, or a checkpoint, whose weights the training begins with
+    sampled_exams: bool = True  # measure the pupil as it practises, by chance; otherwise by its likeliest actions
+    exam_matches: int = 64  # held-out battles against each opponent of an exam, half from each side
+    exam_seconds: float = 120.0  # time between exams; a deterministic run measures every exam_every agent-steps instead
+    exam_every: int = 1_000_000  # agent-steps between exams of a deterministic run
+    autosave_seconds: float = 120.0  # time between checkpoints
+    threads: int = 0  # threads that play and learn; 0 for one per core, at most 2
+    device: Literal["cpu", "cuda"] = "cpu"  # where updates are made; battles and what mechs choose stay on the CPU
+    deterministic: bool = False  # exams between updates, budget in agent-steps: the same numbers every time
+
+
+PRESETS: Final = {
+    "smoke": EchelonConfig(
+        minutes=0.5, stages=("O2",), agents=32, horizon=32, network=NetworkConfig(32, 16, 8),
+        ppo=PPOConfig(minibatches=2), exam_matches=4, exam_seconds=10.0, exam_every=5_000, autosave_seconds=5.0,
+    ),
+    # First the scripted expert is imitated, in large steps; what is left of the budget goes beyond it.
+    "laptop": EchelonConfig(
+        imitation=3.0, imitation_share=0.4,
+        ppo=PPOConfig(learning_rate=1e-3, final_learning_rate=5e-5, entropy=0.01, final_entropy=0.002),
+    ),
+    "full": EchelonConfig(
+        minutes=0.0, agent_steps=1_000_000_000, stages=("duel", "pair", "pack", "squad"), exam_matches=200,
+        exam_seconds=900.0, autosave_seconds=300.0,
+    ),
+}  # fmt: skip
+
+
+def find_stage(name: str) -> Stage:
+    """The stage of this name."""
+    if name not in STAGES:
+        raise BadTraining(f"no stage is called {name!r}; there are {', '.join(STAGES)}{near(name, STAGES)}")
+    return STAGES[name]
+
+
+def stages_of(config: EchelonConfig) -> list[Stage]:
+    """The stages of a training, with the opponents that were asked for; those of a league come later."""
+    found = [find_stage(name) for name in config.stages]
+    if config.opponents and not config.league:
+        given = tuple(_share(word) for word in config.opponents)
+        found = [replace(stage, opponents=given) for stage in found]
+    return found
+
+
+def _share(word: str) -> tuple[str, float]:
+    """`hard`, or `hard=0.5`."""
+    name, _, share = word.partition("=")
+    try:
+        number = float(share or 1.0)
+    except ValueError:
+        number = -1.0
+    if not name or not number > 0.0:
+        raise BadTraining(f"an opponent is given as NAME or NAME=SHARE with a share above 0; got {word!r}")
+    return name, number
+
+
+def self_share(config: EchelonConfig, stage: Stage) -> float:
+    """Where a league gives the opponents: the share of battles in which the pupil leads both sides."""
+    if config.role != "main":
+        return 0.0
+    if config.opponents:
+        return sum(share for _, share in map(_share, config.opponents))
+    return sum(share for name, share in stage.opponents if name == SELF) / sum(share for _, share in stage.opponents)
+
+
+def _check_league(config: EchelonConfig) -> None:
+    if not config.league:
+        raise BadTraining(f"--role {config.role} is what a pupil is in a league: add --league NAME")
+    if config.opponents and config.role != "main":
+        raise BadTraining("an exploiter meets whom the league chooses: leave out --opponents")
+    given = list(map(_share, config.opponents))
+    if any(name != SELF for name, _ in given) or sum(share for _, share in given) >= 1.0:
+        raise BadTraining(
+            "the league chooses the opponents; beside it there may be battles of the pupil against itself, "
+            f"as --opponents self=0.2; got {' '.join(config.opponents)}"
+        )
+
+
+def check(config: EchelonConfig) -> None:
+    """Raise if the settings do not go together."""
+    if config.deterministic and not config.agent_steps:
+        raise BadTraining(
+            "a deterministic run needs a budget in agent-steps, because clocks differ: add --agent-steps 5000000"
+        )
+    if config.deterministic and config.device != "cpu":
+        raise BadTraining(f"a deterministic run learns on the CPU: leave out --device {config.device}")
+    find_device(config.device)
+    if not config.minutes and not config.agent_steps and (config.imitation > 0 or len(config.stages) > 1):
+        raise BadTraining(
+            "--imitation falls and --stages end by shares of a budget, so they need one: "
+            "add --minutes 60 or --agent-steps 50000000"
+        )
+    if config.horizon % config.chunk:
+        raise BadTraining(f"a horizon is cut into whole chunks; {config.horizon} is no multiple of {config.chunk}")
+    if config.ppo.discount != config.rewards.discount:
+        raise BadTraining(
+            f"learner and rewards must discount alike; got {config.ppo.discount} and {config.rewards.discount}: "
+            "set both --ppo.discount and --rewards.discount"
+        )
+    if (config.ppo.prediction > 0) != config.network.predicts:
+        raise BadTraining("--ppo.prediction and --network.predicts go together: set both or neither")
+    if config.league or config.role != "main":
+        _check_league(config)
+    if not 0.0 <= config.until < 1.0:
+        raise BadTraining(f"--until is a share of successes, at least 0 and below 1; got {config.until:g}")
+    if not config.stages:
+        raise BadTraining(f"at least one stage is needed; there are {', '.join(STAGES)}")
+    if config.exam_matches < 2 or config.exam_matches % 2:
+        raise BadTraining(
+            f"exams are played from both sides, so matches must be 2, 4, 6 ...; got {config.exam_matches}"
+        )
+    stages_of(config)

@@ -1,0 +1,190 @@
+"""Measures a pupil on battles that training never sees, against each opponent of a stage, from both sides.
+
+While a training goes on, `Exam` does so beside it.
+"""
+
+import copy
+import threading
+import time
+from collections.abc import Mapping
+from math import ceil
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from protege.evaluate import EVALUATION, seed_of, wilson
+from protege.games.echelon.agents.contest import style
+from protege.games.echelon.agents.match import Match, Result, Setting, find_player, play
+from protege.games.echelon.agents.network import PilotNetwork
+from protege.games.echelon.agents.pupil import Pupil
+from protege.games.echelon.recordings.recording import Recording, write_recording
+from protege.games.echelon.rules.battle import BY_ELIMINATION
+from protege.games.echelon.rules.sim import Actions, Battles, Flags
+from protege.games.echelon.training.collect import maker_of
+from protege.games.echelon.training.config import EchelonConfig, Stage
+from protege.games.echelon.world.mechs import BLUE, NOBODY, find_roster
+from protege.games.echelon.world.voxels import World
+from protege.runs.run import Training
+
+KILL_WITHIN: Final = 80  # decisions
+ARRIVE_WITHIN: Final = 1.5  # times as long as the shortest way takes
+SEED_OF_EXAMS: Final = 2_000_000  # so that exams and what people evaluate with are different battles
+RECORDINGS_KEPT: Final = 20
+
+
+class Cancelled(Exception):
+    """Nobody wants to know any more."""
+
+
+class _Watched:
+    """A pupil, watched: when its first mech was in the zone for the first time, and how soon it could have been."""
+
+    def __init__(self, pupil: Pupil, cancelled: threading.Event):
+        self.pupil, self.cancelled = pupil, cancelled
+        self.arrived: dict[int, int] = {}  # decision, by the battle's seed
+        self.soonest: dict[int, float] = {}
+
+    def act(self, battles: Battles, mechs: Flags, actions: Actions) -> None:
+        if self.cancelled.is_set():
+            raise Cancelled
+        self.pupil.act(battles, mechs, actions)
+        chassis = battles.rules.chassis[battles.members.kind[0]]
+        pace = chassis.speed * battles.rules.dt * battles.rules.ticks_per_decision
+        for b in np.flatnonzero(battles.records["decision"] == 0):
+            self.soonest.setdefault(int(battles.world.seed[b]), self.pupil.walk(battles, int(b)) / pace)
+        for b in np.flatnonzero(battles.mechs["inside"][:, 0]):
+            self.arrived.setdefault(int(battles.world.seed[b]), int(battles.records["decision"][b]))
+
+    def in_time(self, seed: int) -> bool:
+        """Whether it arrived as soon as can be asked for."""
+        return seed in self.arrived and self.arrived[seed] <= ceil(ARRIVE_WITHIN * self.soonest[seed])
+
+
+def matches_of(stage: Stage, count: int, seed: int) -> list[Match]:
+    """Held-out battles; each map from both sides, where the sides are alike."""
+    roster = find_roster(stage.roster)
+    if roster.blue != roster.red:
+        return [Match(seed_of(EVALUATION, seed, index)) for index in range(count)]
+    seeds = [seed_of(EVALUATION, seed, index) for index in range(count // 2)]
+    return [Match(number, swapped) for number in seeds for swapped in (False, True)]
+
+
+def examine(
+    pupil: Pupil, stage: Stage, opponent: str, *, maps: World | None = None, matches: int = 64, seed: int = 0,
+    threads: int = 1, cancelled: threading.Event | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """How a pupil fares: `success` with its 95 % interval, and how the battles went.
+
+    `maps` are those the stage plays over and over; without them every battle has a map that training never sees.
+    """
+    began = time.perf_counter()
+    listed = matches_of(stage, matches, seed)
+    setting = Setting(stage.roster, (stage.size, stage.size), stage.length, maps=maker_of(maps))
+    watched = _Watched(pupil, cancelled or threading.Event())
+    results = play(watched, find_player(opponent), listed, setting, threads=threads)
+    if stage.goal == "arrive":
+        points = [float(watched.in_time(match.seed)) for match in listed]
+    else:
+        points = [points_of(stage, result) for result in results]
+    low, high = wilson(sum(points), len(points))
+    team = max(1, sum(find_roster(stage.roster).members().team == BLUE))
+    return {
+        "opponent": opponent,
+        "matches": len(results),
+        "seed": seed,
+        "success": float(np.mean(points)),
+        "success_low": low,
+        "success_high": high,
+        "draws": sum(result.winner == NOBODY for result in results),
+        "margin": float(np.mean([result.living[0] - result.living[1] for result in results])) / team,
+        "length_mean": float(np.mean([result.seconds for result in results])),
+        "seconds": time.perf_counter() - began,
+    }
+
+
+def record_battle(
+    pupil: Pupil, stage: Stage, opponent: str, path: Path, *, maps: World | None, names: tuple[str, str], seed: int
+) -> dict[str, float]:
+    """Record one held-out battle of a pupil, and how it played there; `names` are what both are called."""
+    setting = Setting(stage.roster, (stage.size, stage.size), stage.length, maps=maker_of(maps))
+    kept: dict[int, bytes] = {}
+    play(
+        pupil, find_player(opponent), [Match(seed_of(EVALUATION, seed, 0))], setting, names=names,
+        recorded=kept.__setitem__,
+    )  # fmt: skip
+    write_recording(path, kept[0])
+    return style(Recording(kept[0]), BLUE)
+
+
+def points_of(stage: Stage, result: Result) -> float:
+    """What the end of a battle counts where the goal is not a place."""
+    if stage.goal == "kill":
+        won = result.winner == BLUE and result.ending == BY_ELIMINATION
+        return float(won and result.decisions <= KILL_WITHIN)
+    return 0.5 if result.winner == NOBODY else float(result.winner == BLUE)
+
+
+def summary(exams: list[dict[str, Any]]) -> str:
+    """Exams in words."""
+    told = [
+        f"{exam['success']:.0%} ({exam['success_low']:.0%}–{exam['success_high']:.0%}) against {exam['opponent']}"
+        for exam in exams
+    ]
+    return f"{', '.join(told)}; {exams[0]['length_mean']:.0f} s a battle, {sum(e['seconds'] for e in exams):.0f} s"
+
+
+class Exam(threading.Thread):
+    """Measures a copy of a pupil beside its training."""
+
+    def __init__(
+        self, config: EchelonConfig, run: Training, network: PilotNetwork, stage: Stage, opponents: Mapping[str, str],
+        maps: World | None, steps: int, of: tuple[int, float],
+    ):  # fmt: skip
+        """`opponents`: by what they are called, what they are found by; `of` is the training's own mark."""
+        super().__init__(name="exam", daemon=True)
+        self.config, self.training, self.stage, self.opponents, self.maps = config, run, stage, opponents, maps
+        self.steps, self.of = steps, of
+        self.pupil = Pupil(copy.deepcopy(network), sampled=config.sampled_exams)
+        self.cancelled = threading.Event()
+        self.found: list[dict[str, Any]] | Exception = []
+        self.style: dict[str, float] = {}
+        self.start()
+
+    def run(self) -> None:
+        c = self.config
+        try:
+            self.found = [
+                examine(
+                    self.pupil, self.stage, player, maps=self.maps, matches=c.exam_matches,
+                    seed=SEED_OF_EXAMS + c.seed, cancelled=self.cancelled,
+                ) | {"opponent": name}
+                for name, player in self.opponents.items()
+            ]  # fmt: skip
+            self._record()
+        except Exception as problem:  # whatever it is, the training raises it
+            self.found = problem
+
+    def _record(self) -> None:
+        """Keep one battle to be watched, and the newest of those before."""
+        file = f"step-{self.steps:012d}.rec"
+        name, player = next(iter(self.opponents.items()))
+        self.style = record_battle(
+            self.pupil, self.stage, player, self.training.recordings / file,
+            maps=self.maps, names=(self.training.name, name), seed=SEED_OF_EXAMS + self.steps,
+        )  # fmt: skip
+        for path in sorted(self.training.recordings.glob("step-*.rec"))[:-RECORDINGS_KEPT]:
+            path.unlink()
+
+    def result(self) -> list[dict[str, Any]]:
+        """Wait for the end."""
+        self.join()
+        if isinstance(self.found, Exception):
+            raise self.found
+        return self.found
+
+    def cancel(self) -> None:
+        """Give up."""
+        self.cancelled.set()
+        self.join()
+        assert not isinstance(self.found, Exception) or isinstance(self.found, Cancelled), self.found

@@ -1,0 +1,181 @@
+"""A training's place in a league: whom it meets, what it reports, and the copies of itself that it leaves there.
+
+The training asks between rollouts for everybody's chances and draws by itself, so no battle waits for the league's
+file. Of the learned players a line-up of a few takes part at a time, because each one that is in play is a network to
+run; over time everybody has the chance that the league gives. Opponents are known by their names, which never change.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from protege.games.echelon.agents.contest import signature
+from protege.games.echelon.agents.match import Player, Setting, find_player
+from protege.games.echelon.training.collect import Episode
+from protege.games.echelon.training.config import Stage
+from protege.games.echelon.world.mechs import RED
+from protege.league.league import Opponent, open_league
+from protege.league.ledger import AGENT, Entry, Game, LeagueError
+from protege.league.matchmaking import EXPLOITERS, LEAGUE_EXPLOITER, MAIN, MAIN_EXPLOITER
+from protege.runs.checkpoints import restore_generator
+
+LINE_UP: Final = 4  # learned opponents at a time, drawn by their chances
+LINE_UP_ROLLOUTS: Final = 16  # until others are drawn
+ROLES: Final = {"main": MAIN, "main-exploiter": MAIN_EXPLOITER, "league-exploiter": LEAGUE_EXPLOITER}
+
+
+class Rivals:
+    """The opponents that a league has for one training. One thread at a time; other trainings may use the league."""
+
+    agent: Entry  # what the training is in the league, once it has joined
+
+    def __init__(self, league: str, role: str, stages: Iterable[Stage], runs: Path | None = None, seed: int = 0):
+        """Raises unless the league can be written to and one of the stages is what it plays."""
+        self.league, self.role = open_league(league, runs), ROLES[role]
+        self._players: dict[str, Player] = {}  # with networks, by name
+        self._random = np.random.default_rng(seed)
+        self._line_up: list[str] = []
+        self._pool_size = self._rollouts = 0
+        try:
+            with self.league.writing():
+                pass
+            misfits = [self._misfit(stage) for stage in stages]
+            if all(misfits):
+                raise LeagueError(misfits[-1])
+        except LeagueError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of the league's file."""
+        self.league.close()
+
+    def fits(self, stage: Stage) -> bool:
+        """Whether a stage's battles are those that the league rates."""
+        return not self._misfit(stage)
+
+    def _misfit(self, stage: Stage) -> str:
+        if stage.ground != "generated":
+            return f"league {self.league.name} plays on generated maps, the stage on ground {stage.ground!r}"
+        if stage.maps:
+            return f"league {self.league.name} plays every battle on a new map, the stage on the same {stage.maps}"
+        try:
+            self.league.require(signature(Setting(stage.roster, (stage.size, stage.size), stage.length)))
+        except LeagueError as error:
+            return (
+                f"{error}: protege league init NAME --roster {stage.roster} --size {stage.size} --length {stage.length}"
+            )
+        return ""
+
+    # Who the training is.
+
+    def check_name(self, run: str, resume: bool) -> None:
+        """Raise if a new training would inherit what another one has earned, or an old one would change its role."""
+        if not self.league.select("kind = ? AND run = ?", AGENT, run):
+            return
+        if not resume:
+            raise LeagueError(
+                f"a training {run} is in league {self.league.name} already: go on with it by --resume, "
+                "or choose another name with --run"
+            )
+        self.league.agent(run, self.role)
+
+    def join(self, run: str) -> None:
+        """Become an agent of the league, or the one it was before."""
+        self.agent = self.league.agent(run, self.role)
+
+    def note_origin(self, checkpoint: Path) -> None:
+        """It begins with these weights; if they are an entry's, the league remembers whose."""
+        self.league.note_origin(self.agent.id, checkpoint)
+
+    @property
+    def exploits(self) -> bool:
+        """Whether it begins with the main agent's weights, and again when it has done its work."""
+        return self.role in EXPLOITERS
+
+    def target(self) -> Opponent | None:
+        """The frozen main agent, if all that counts is to beat it."""
+        return self.main() if self.role == MAIN_EXPLOITER else None
+
+    def main(self) -> Opponent | None:
+        """The newest copy of a main agent."""
+        return self.league.current_main()
+
+    # Battles.
+
+    def chances(self) -> dict[str, float]:
+        """Whom it may meet in the next rollout, and the chance of each."""
+        pool, chances = self.league.opponents(self.agent.id)
+        found = {entry.name: chance for entry, chance in zip(pool, chances) if entry.hash is None}
+        learned = {entry.name: chance for entry, chance in zip(pool, chances) if entry.hash is not None and chance > 0}
+        share = sum(learned.values())
+        if self._rollouts % LINE_UP_ROLLOUTS == 0 or not self._line_up or not learned.keys() >= set(self._line_up):
+            weights = [chance / share for chance in learned.values()]
+            self._line_up = self._random.choice(list(learned), LINE_UP, p=weights).tolist() if learned else []
+        for name in self._line_up:
+            found[name] = found.get(name, 0.0) + share / LINE_UP
+        self._players = {name: player for name, player in self._players.items() if name in found}
+        self._pool_size, self._rollouts = len(pool), self._rollouts + 1
+        return found
+
+    def find(self, name: str) -> Player:
+        """The player of an entry; networks are loaded once, what scripted players keep in mind is each one's own."""
+        if name in self._players:
+            return self._players[name]
+        entry = self.league.by_name(name)
+        player = find_player(self.league.opponent(entry).player)
+        if entry.hash is not None:
+            self._players[name] = player
+        return player
+
+    def report(self, episodes: Iterable[Episode]) -> None:
+        """File finished battles, all or none. They rate this training alone."""
+        ids = {entry.name: entry.id for entry in self.league.entries()}
+        games = [Game(ids[one.opponent], one.result, one.seed, one.team == RED) for one in episodes]
+        if games:
+            self.league.report(self.agent.id, games)
+            self.agent = self.league.by_id(self.agent.id)
+
+    def save(self) -> dict[str, Any]:
+        """What its draws go on with; all else is in the league."""
+        return {"random": self._random.bit_generator.state, "line_up": self._line_up, "rollouts": self._rollouts}
+
+    def load(self, saved: Mapping[str, Any]) -> None:
+        """Go on with the draws of an earlier start."""
+        restore_generator(self._random, saved["random"])
+        self._line_up, self._rollouts = list(saved["line_up"]), saved["rollouts"]
+
+    # What it leaves there.
+
+    def submit(self, checkpoint: Path, step: int) -> Entry:
+        """A copy of what it is now, as a candidate."""
+        return self.league.submit(self.agent.id, checkpoint, step)
+
+    def reset_due(self) -> str:
+        """Why an exploiter must begin again, or nothing."""
+        return self.league.reset_due(self.agent.id)
+
+    def reset(self, reason: str) -> None:
+        """The next life of an exploiter."""
+        self.agent = self.league.reset(self.agent.id, reason)
+
+    def figures(self) -> dict[str, float]:
+        """Where it stands."""
+        rating = self.agent.rating
+        return {
+            "league_rating": rating.rating, "league_deviation": rating.deviation,
+            "league_games": self.agent.games, "league_opponents": self._pool_size,
+        }  # fmt: skip
+
+    def summary(self) -> str:
+        """The same in words, and whom it meets."""
+        me, rating = self.agent, self.agent.rating
+        likeliest = sorted(zip(*self.league.opponents(me.id)), key=lambda pair: -pair[1])
+        told = ", ".join(f"{entry.name} {chance:.0%}" for entry, chance in likeliest[:6])
+        more = f" and {len(likeliest) - 6} more" if len(likeliest) > 6 else ""
+        return (
+            f"{self.league.folder}, as {me.role} {me.name}, rated {rating.rating:.0f} ± {2 * rating.deviation:.0f} "
+            f"after {me.games:,} games; meets {told}{more}"
+        )

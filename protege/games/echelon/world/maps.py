@@ -1,0 +1,421 @@
+"""Battlefields from seeds: landscape, spawn squares, zone, corridors, validation, places to start, and the recipe.
+
+`generate` writes maps of many battles into arrays; a map depends on its seed, its size and its roster alone, and comes
+out the same on every machine. A recipe is what it takes to make the same map again, with a hash of the result.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from math import ceil, floor
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from protege import ProtegeError
+from protege.games.echelon.world import routes
+from protege.games.echelon.world.biomes import BIOMES, Area, paint_biome
+from protege.games.echelon.world.mechs import (
+    AIR,
+    BLUE,
+    CHASSIS,
+    FOOTPRINTS,
+    HEAVY,
+    RED,
+    STOPS_BODIES,
+    Members,
+    find_roster,
+)
+from protege.games.echelon.world.paths import WALL
+from protege.games.echelon.world.portable_math import (
+    LAYOUT,
+    SPAWN,
+    TERRAIN,
+    VARIANT,
+    angle_of,
+    below,
+    between,
+    chance,
+    start_stream,
+    wrap_angle,
+)
+from protege.games.echelon.world.routes import Workshop, carve_corridors, finish, validate, workshop
+from protege.games.echelon.world.voxels import HEIGHT, World, empty_world
+from protege.kernels import announce_compilation
+
+GENERATOR: Final = "protege echelon"
+VERSION: Final = 1  # goes up whenever a seed gives another map
+SCHEMA: Final = 2
+SMALLEST, LARGEST = 40, 200  # columns on a side
+STANDARD: Final = (100, 100)
+
+PITCH: Final = 5.0  # between the middles of two mechs that start: room for a heavy, the jitter and more
+JITTER: Final = 0.25
+TURN: Final = 0.15  # radians by which the first heading may miss the zone
+MARGIN: Final = 2.0  # between the map's corner and the first mech
+WIDEST: Final = CHASSIS[HEAVY].width
+COLUMNS: Final = 5  # of a formation
+SQUARE: Final = 25  # least side of a spawn square
+APART: Final = 6  # columns between the two squares at least, along each axis
+
+ZONE_RADIUS: Final = 7.5
+ZONE_SAMPLES: Final = 256
+ZONE_SAMPLES_APART: Final = 200  # of these, so many must not touch a spawn square
+ZONE_BUILDS: Final = 8
+UNFAIR: Final = 100  # thousandths by which the longer walk to the zone may exceed the shorter
+PROMISING: Final = 0.06  # the same for the estimate that decides whether to try a place
+HALF_DIAGONAL: Final = 0.7071067811865476
+
+TRANSFORMS: Final = ("identity", "flip x", "flip y", "flip both")
+CORNERS: Final = ("low x, low y", "high x, low y", "low x, high y", "high x, high y")
+
+
+class BadMap(ProtegeError):
+    """A map that cannot be made as asked."""
+
+
+class RecipeMismatch(ProtegeError):
+    """A recipe of another generator, or one whose map came out differently."""
+
+
+# --- landscape -----------------------------------------------------------------------------------------------------
+
+
+def quadrant(world: World, b: int, number: int) -> Area:
+    """One of the four parts of a map: bit 0 of the number is high x, bit 1 high y."""
+    height, width = world.blocked.shape[1:]
+    x, y = (int(split) for split in world.facts[b, routes.SPLIT : routes.SPLIT + 2])
+    return Area(x if number & 1 else 0, y if number & 2 else 0, width if number & 1 else x, height if number & 2 else y)
+
+
+def paint_landscape(world: World, b: int, shop: Workshop) -> None:
+    """Four landscapes around a split near the middle, then flipped one of four ways."""
+    rng, facts = shop.rng, world.facts[b]
+    height, width = world.blocked.shape[1:]
+    start_stream(rng, world.seed[b], TERRAIN)
+    facts[routes.SPLIT] = width // 2 + between(rng, -(width // 10), width // 10)
+    facts[routes.SPLIT + 1] = height // 2 + between(rng, -(height // 10), height // 10)
+    shop.draft[:] = AIR
+    left, chosen = list(range(len(BIOMES))), []
+    for number in range(4):
+        chosen.append(left.pop(below(rng, len(left))))
+        paint_biome(shop.draft, quadrant(world, b, number), rng, BIOMES[chosen[number]])
+    start_stream(rng, world.seed[b], VARIANT)
+    corner, transform = below(rng, 4), below(rng, 4)
+    world.material[b] = shop.draft[:, :: -1 if transform & 2 else 1, :: -1 if transform & 1 else 1]
+    facts[routes.CORNER], facts[routes.TRANSFORM] = corner ^ transform, transform
+    facts[routes.BIOME : routes.BIOME + 4] = [chosen[number ^ transform] for number in range(4)]
+    if transform & 1:
+        facts[routes.SPLIT] = width - facts[routes.SPLIT]
+    if transform & 2:
+        facts[routes.SPLIT + 1] = height - facts[routes.SPLIT + 1]
+
+
+def clear_squares(world: World, b: int, side: int) -> None:
+    """Blue's square in its corner, red's in the opposite one; nothing stands on either."""
+    height, width = world.blocked.shape[1:]
+    for team in range(2):
+        corner = world.facts[b, routes.CORNER] ^ (3 * team)
+        x, y = width - side if corner & 1 else 0, height - side if corner & 2 else 0
+        world.square[b, team] = x, y, x + side, y + side
+        world.material[b, :, y : y + side, x : x + side] = AIR
+
+
+# --- zone ----------------------------------------------------------------------------------------------------------
+
+
+Zone = tuple[float, float, float]  # x, y, radius
+
+
+def touches(zone: Zone, square: Sequence[int]) -> bool:
+    """Whether the zone's circle reaches into a spawn square."""
+    x, y, radius = zone
+    x0, y0, x1, y1 = square
+    dx, dy, reach = max(0.0, x0 - x, x - x1), max(0.0, y0 - y, y - y1), radius + HALF_DIAGONAL
+    return dx * dx + dy * dy < reach * reach
+
+
+def estimated_walk(zone: Zone, start: tuple[int, int]) -> float:
+    """The way from a column to the zone's edge if nothing stood in between."""
+    dx, dy = abs(start[0] + 0.5 - zone[0]), abs(start[1] + 0.5 - zone[1])
+    return max(dx, dy) + 0.4 * min(dx, dy) - zone[2]
+
+
+def drawn_together(x: int, y: int, blue: tuple[int, int], red: tuple[int, int]) -> tuple[int, int]:
+    """The column nearest to (x, y) but ten times closer to the line on which both starts are equally far."""
+    dx, dy = red[0] - blue[0], red[1] - blue[1]
+    off = (dx * (2 * x - blue[0] - red[0]) + dy * (2 * y - blue[1] - red[1])) / (2 * (dx * dx + dy * dy))
+    return floor(x + 0.5 - 0.9 * off * dx), floor(y + 0.5 - 0.9 * off * dy)
+
+
+def draw_zone(world: World, b: int, shop: Workshop) -> Iterator[Zone]:
+    """Places and radii for the zone, drawn one after the other; only those that may do."""
+    rng, squares = shop.rng, world.square[b].tolist()
+    height, width = world.blocked.shape[1:]
+    parts = [quadrant(world, b, number) for number in range(4)]
+    starts = [routes.centre_of(world, b, team) for team in (BLUE, RED)]
+    for sample in range(ZONE_SAMPLES):
+        part = parts[below(rng, 4)]
+        x, y = between(rng, part.x0, part.x1 - 1), between(rng, part.y0, part.y1 - 1)
+        x, y = drawn_together(x, y, starts[BLUE], starts[RED])
+        zone = (x + 0.5, y + 0.5, ZONE_RADIUS * (0.5 + chance(rng)))
+        edge = ceil(zone[2] + 2.0)
+        if not (edge <= x < width - edge and edge <= y < height - edge):
+            continue
+        walks = sorted(estimated_walk(zone, start) for start in starts)
+        if walks[1] - walks[0] > PROMISING * walks[0]:
+            continue
+        if sample < ZONE_SAMPLES_APART and any(touches(zone, square) for square in squares):
+            continue
+        if not STOPS_BODIES[shop.draft[0, y - 1 : y + 2, x - 1 : x + 2]].any():
+            yield zone
+
+
+def build(world: World, b: int, zone: Zone, shop: Workshop, mirrored: bool) -> bool:
+    """Put zone and corridors into the landscape of the draft; false if the map is not sound or not fair."""
+    grid, facts = world.material[b], world.facts[b]
+    height, width = world.blocked.shape[1:]
+    grid[:] = shop.draft
+    facts[routes.DIGS :] = 0
+    world.zone[b] = x, y, radius = zone
+    dx, dy, reach = np.arange(width) + 0.5 - x, np.arange(height) + 0.5 - y, radius + HALF_DIAGONAL
+    grid[:, dx * dx + (dy * dy)[:, None] <= reach * reach] = AIR
+    carve_corridors(world, b, shop.rng)
+    if mirrored:
+        columns = grid.reshape(HEIGHT, -1)
+        half = columns.shape[1] // 2
+        columns[:, columns.shape[1] - half :] = columns[:, half - 1 :: -1]
+    finish(world, b, shop)
+    if not validate(world, b, shop):
+        return False
+    starts = [routes.centre_of(world, b, team) for team in (BLUE, RED)]
+    for gait in range(len(FOOTPRINTS)):
+        shorter, longer = sorted(int(world.distance[b, gait, y, x]) for x, y in starts)
+        if 1000 * (longer - shorter) > UNFAIR * shorter:
+            return False
+    return True
+
+
+def place_zone(world: World, b: int, shop: Workshop) -> bool:
+    """Find a zone that both teams reach equally well, or turn the map into one that is fair by symmetry."""
+    shop.draft[:] = world.material[b]
+    start_stream(shop.rng, world.seed[b], LAYOUT)
+    facts = world.facts[b]
+    for tried, zone in enumerate(islice(draw_zone(world, b, shop), ZONE_BUILDS), 1):
+        facts[routes.ZONES_TRIED] = tried
+        if build(world, b, zone, shop, mirrored=False):
+            return True
+    height, width = world.blocked.shape[1:]
+    facts[routes.MIRRORED] = 1
+    return build(world, b, (width / 2, height / 2, ZONE_RADIUS / 2), shop, mirrored=True)
+
+
+# --- places to start -----------------------------------------------------------------------------------------------
+
+
+def place_mechs(world: World, b: int, members: Members, columns: int, shop: Workshop) -> None:
+    """Line both teams up in their corners, roster order from the corner on, roughly facing the zone."""
+    height, width = world.blocked.shape[1:]
+    rng, corner = shop.rng, int(world.facts[b, routes.CORNER])
+    zone_x, zone_y, _ = (float(value) for value in world.zone[b])
+    start_stream(rng, world.seed[b], SPAWN)
+    for mech, (team, kind, rank) in enumerate(zip(members.team, members.kind, members.rank)):
+        x = MARGIN + WIDEST / 2 + PITCH * (rank % columns) + JITTER * (2.0 * chance(rng) - 1.0)
+        y = MARGIN + WIDEST / 2 + PITCH * (rank // columns) + JITTER * (2.0 * chance(rng) - 1.0)
+        x = width - x if (corner ^ 3 * team) & 1 else x
+        y = height - y if (corner ^ 3 * team) & 2 else y
+        facing = angle_of(zone_y - y, zone_x - x) + TURN * (2.0 * chance(rng) - 1.0)
+        world.spawn[b, mech] = x, y, CHASSIS[kind].height / 2, wrap_angle(facing)
+
+
+def swap_sides(world: World, battles: npt.NDArray[np.int64]) -> None:
+    """Let the teams of these battles change places; for rosters whose teams are alike."""
+    world.square[battles] = world.square[battles][:, ::-1]
+    world.spawn[battles] = np.roll(world.spawn[battles], world.spawn.shape[1] // 2, axis=1)
+    for b in battles:
+        facts = world.facts[b]
+        facts[routes.CORNER] ^= 3
+        for place, width in ((routes.SHIFT, 2), (routes.WALK, 1), (routes.OVERLAP, 1)):
+            facts[place : place + 2 * width] = np.roll(facts[place : place + 2 * width], width)
+
+
+def formation(mechs: int, shorter: int) -> tuple[int, int]:
+    """How many columns a team of so many lines up in, and the side of its square on a map with this shorter side."""
+    limit = (shorter - APART) // 2
+    for columns in (COLUMNS, ceil(mechs**0.5)):
+        longest = max(min(columns, mechs), ceil(mechs / columns))
+        room = ceil(MARGIN + PITCH * (longest - 1) + WIDEST + 1)
+        if room <= limit:
+            return columns, min(limit, max(SQUARE, shorter // 4, room))
+    needed = 2 * room + APART
+    raise BadMap(
+        f"{mechs} mechs on a side need a map of at least {needed} x {needed} columns, got a side of {shorter}: "
+        "take a larger map or a smaller roster"
+    )
+
+
+# --- maps ----------------------------------------------------------------------------------------------------------
+
+
+def generate(
+    seeds: Sequence[int] | npt.NDArray[np.uint64], size: tuple[int, int] = STANDARD, roster: str = "10v10",
+    out: World | None = None, at: npt.ArrayLike | None = None,
+) -> World:  # fmt: skip
+    """One map per seed: new arrays, or battles number `at` (the first ones, if not given) of `out`."""
+    members = find_roster(roster).members()
+    given = _as_seeds(seeds)
+    if out is None:
+        _check_size(size)
+        out = empty_world(len(given), size, len(members.team))
+    places = np.arange(len(given)) if at is None else np.asarray(at, np.int64)
+    _check_places(out, size, len(members.team), len(given), places)
+    columns, side = formation(int(np.bincount(members.team).max()), min(size))
+    announce_compilation("the battlefield", __name__)
+    shop = workshop(*size)
+    for b, seed in zip(places, given):
+        out.seed[b], out.facts[b] = seed, 0
+        paint_landscape(out, b, shop)
+        clear_squares(out, b, side)
+        sound = place_zone(out, b, shop)
+        if not sound:  # one small map in thousands: no digging helps, so all that stands on it goes
+            out.material[b] = AIR
+            sound = place_zone(out, b, shop)
+        assert sound, f"seed {seed} gave no sound map of {size}"
+        place_mechs(out, b, members, columns, shop)
+    return out
+
+
+def _as_seeds(seeds: Sequence[int] | npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    listed = [int(seed) for seed in seeds]
+    bad = [seed for seed in listed if not 0 <= seed < 2**64]
+    if bad:
+        raise BadMap(f"a map's seed is a whole number 0..2**64-1, got {bad[0]}")
+    return np.array(listed, np.uint64)
+
+
+def _check_size(size: tuple[int, int]) -> None:
+    if not all(SMALLEST <= side <= LARGEST for side in size):
+        raise BadMap(f"a map has {SMALLEST}..{LARGEST} columns on each side, got {size[0]} x {size[1]}")
+
+
+def _check_places(out: World, size: tuple[int, int], mechs: int, maps: int, places: npt.NDArray[np.int64]) -> None:
+    battles, _, y, x = out.material.shape
+    if (x, y) != tuple(size) or out.spawn.shape[1] != mechs:
+        raise BadMap(
+            f"arrays for {size[0]} x {size[1]} columns and {mechs} mechs are needed; "
+            f"got {x} x {y} and {out.spawn.shape[1]}: make them with empty_world"
+        )
+    if len(places) != maps or (maps and not 0 <= places.min() <= places.max() < battles):
+        raise BadMap(f"{maps} maps need as many places among 0..{battles - 1}, got {places.tolist()}")
+
+
+# --- recipes -------------------------------------------------------------------------------------------------------
+
+
+def map_hash(world: World, b: int) -> str:
+    """SHA-256 of a map's size and materials."""
+    digest = hashlib.sha256(json.dumps(world.material.shape[1:]).encode())
+    digest.update(np.ascontiguousarray(world.material[b]).tobytes())
+    return digest.hexdigest()
+
+
+def _recipe_hash(recipe: dict[str, Any]) -> str:
+    plain = {name: value for name, value in recipe.items() if name != "hashes"}
+    return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def recipe(world: World, b: int, roster: str) -> dict[str, Any]:
+    """All it takes to make a map again, what it holds, and hashes of both; to be asked before the battle changes it."""
+    facts = [int(fact) for fact in world.facts[b]]
+    width = world.material.shape[3]
+    found: dict[str, Any] = {
+        "schema": SCHEMA,
+        "generator": {
+            "id": GENERATOR,
+            "version": VERSION,
+            "config": {"size": [width, world.material.shape[2], HEIGHT], "roster": roster},
+        },
+        "seed": int(world.seed[b]),
+        "variant": {
+            "transform": TRANSFORMS[facts[routes.TRANSFORM]],
+            "corners": {"blue": CORNERS[facts[routes.CORNER]], "red": CORNERS[facts[routes.CORNER] ^ 3]},
+            "biomes": [BIOMES[biome] for biome in facts[routes.BIOME : routes.BIOME + 4]],
+            "mirrored": bool(facts[routes.MIRRORED]),
+        },
+        "regions": {
+            "zone": [float(value) for value in world.zone[b]],
+            "squares": {"blue": world.square[b, 0].tolist(), "red": world.square[b, 1].tolist()},
+            "corridors": routes.corridors(world, b),
+        },
+        "stats": statistics(world, b),
+        "fixups": [
+            {"what": routes.DIG_NAMES[what], "team": ("blue", "red")[team], "attempt": attempt, "voxels": voxels}
+            for attempt, (what, team, voxels) in enumerate(_digs(facts), 1)
+        ],
+    }
+    found["hashes"] = {"recipe": _recipe_hash(found), "map": map_hash(world, b)}
+    return found
+
+
+def _digs(facts: list[int]) -> list[list[int]]:
+    notes = facts[routes.DIG_NOTES :]
+    return [notes[3 * i : 3 * i + 3] for i in range(min(facts[routes.DIGS], routes.MOST_NOTED))]
+
+
+def statistics(world: World, b: int) -> dict[str, Any]:
+    """What the validator measured. Densities are shares of columns that hold something as low as a heavy is tall."""
+    facts = world.facts[b]
+    ground = (world.blocked[b] & np.uint32(0b1111)) != 0
+    zone_x, zone_y, radius = world.zone[b]
+    dx, dy = np.arange(ground.shape[1]) + 0.5 - zone_x, np.arange(ground.shape[0]) + 0.5 - zone_y
+    around = dx * dx + (dy * dy)[:, None] <= 4 * radius * radius
+    return {
+        "density": round(float(ground.mean()), 4),
+        "zone_density": round(float(ground[around].mean()), 4),
+        "walk": [float(walk) / 10 for walk in facts[routes.WALK : routes.WALK + 2]],
+        "overlap": [float(share) / 1000 for share in facts[routes.OVERLAP : routes.OVERLAP + 2]],
+        "zones_tried": int(facts[routes.ZONES_TRIED]),
+    }
+
+
+def rebuild(recipe: dict[str, Any]) -> World:
+    """Make a recipe's map again, and make sure that it is the same."""
+    generator = recipe["generator"]
+    if (recipe["schema"], generator["id"], generator["version"]) != (SCHEMA, GENERATOR, VERSION):
+        raise RecipeMismatch(
+            f"the recipe is of {generator['id']} version {generator['version']}, this is {GENERATOR} version "
+            f"{VERSION}: use the release that wrote it"
+        )
+    if _recipe_hash(recipe) != recipe["hashes"]["recipe"]:
+        raise RecipeMismatch("the recipe does not match its own hash: it was changed after it was written")
+    width, height, _ = generator["config"]["size"]
+    world = generate([recipe["seed"]], (width, height), generator["config"]["roster"])
+    if map_hash(world, 0) != recipe["hashes"]["map"]:
+        raise RecipeMismatch(
+            f"seed {recipe['seed']} gave another map than the recipe's: this generator differs from its"
+        )
+    return world
+
+
+def audit_score(recipe: dict[str, Any]) -> float:
+    """How doubtful a map is; 0 is fine."""
+    stats, volume = recipe["stats"], float(np.prod(recipe["generator"]["config"]["size"]))
+    carved = sum(fixup["voxels"] for fixup in recipe["fixups"]) / volume
+    density = stats["density"]
+    return float(
+        5 * len(recipe["fixups"])
+        + 500 * carved
+        + 200 * max(0.0, 0.08 - density, density - 0.35)
+        + 300 * max(0.0, stats["zone_density"] - 0.20)
+        + 10_000 * sum(walk >= WALL / 10 for walk in stats["walk"])
+        + 200 * sum(max(0.0, overlap - 0.65) for overlap in stats["overlap"])
+    )
+
+
+def audit(seeds: Sequence[int], size: tuple[int, int] = STANDARD, roster: str = "10v10") -> list[tuple[float, int]]:
+    """Scores and seeds of maps, the most doubtful first."""
+    out = empty_world(1, size, len(find_roster(roster).members().team))
+    found = [(audit_score(recipe(generate([seed], size, roster, out), 0, roster)), seed) for seed in seeds]
+    return sorted(found, reverse=True)

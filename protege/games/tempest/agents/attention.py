@@ -1,0 +1,436 @@
+"""The lanes-and-enemies network of the Rainbow learner, the pupil that plays with it, and what it attends to.
+
+Each of the 16 lanes is a token that attends to the 7 enemies; what the lanes found, on average, joins the 195 values
+on their way through the trunk to a distribution of returns for each of the 44 moves. The layers are the published ones,
+computed in a cheaper order with the same result: see `Encoder`.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from protege.games.tempest.agents import network as lane_network
+from protege.games.tempest.rules import ram
+from protege.games.tempest.task import observation as layout
+from protege.games.tempest.task.env import TASK_VERSION, Frames
+from protege.games.tempest.task.teacher import ACTIONS, SPINNER_LEVELS
+from protege.learn.rainbow import Head, QNetwork, RainbowConfig, initialise
+from protege.runs import checkpoints
+from protege.runs.checkpoints import CheckpointMismatch
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+
+WIDTH: Final = 128  # of a token
+HEADS: Final = 8
+HEAD_WIDTH: Final = WIDTH // HEADS
+COLUMNS: Final = 16  # numbers that stand for a token
+LANES: Final = ram.LANE_COUNT
+ENEMIES: Final = ram.ENEMY_COUNT
+EMPTY_BELOW: Final = 1e-6  # depth of a slot that holds no enemy
+BUTTONS: Final = len(ACTIONS) // len(SPINNER_LEVELS)
+
+# What else than the whole move a pupil and its teacher can agree in: a label for each move.
+FACTORS: Final = {
+    "buttons": [move // len(SPINNER_LEVELS) for move in range(len(ACTIONS))],
+    "direction": [int(np.sign(spinner)) for _, _, spinner in ACTIONS.tolist()],
+}
+
+# For each slot the 12 values of an enemy's token that are in the observation.
+_ENEMY_VALUES: Final = [
+    [
+        *range(layout.ENEMY_SLOTS.start + 6 * slot, layout.ENEMY_SLOTS.start + 6 * slot + 6),
+        *(part.start + slot for part in (
+            layout.ENEMY_LANES, layout.ENEMY_DEPTHS, layout.RIM_LANES, layout.TOP_RAIL_LANES,
+            layout.LANE_MOTION, layout.DEPTH_MOTION,
+        )),
+    ]
+    for slot in range(ENEMIES)
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class AttentionConfig:
+    """Shape of the network."""
+
+    hidden: int = 384  # size of the trunk's layers; the streams behind them are half as wide
+    depth: int = 2  # layers of the trunk
+    layer_norm: bool = True  # in the trunk
+    dueling: bool = True  # a stream for the value of the state beside the one for what each move adds to it
+    attention: bool = True  # lanes attend to enemies; without it the trunk sees the 195 values alone
+    self_attention: bool = False  # enemies attend to each other before lanes attend to them
+    separate_heads: bool = False  # what a move adds is what its buttons add and what its spinner adds
+    visible_only: bool = False  # hide the 16 counters that a person at the machine cannot see
+
+
+class Embedding(nn.Module):
+    """A linear layer and a layer norm, in two factors whose product the norm's output is.
+
+    With x the features and a 1, the linear layer less its mean is C x for a matrix C of few columns, and the variance
+    of that is a quadratic form of x. So the norm's output is a basis times x / deviation, plus an offset: all that
+    depends on the token are as many numbers as it has features, and one. They are filled up to 16, the last of them a 1
+    that brings the offset in: multiplying by narrower matrices takes longer.
+    """
+
+    def __init__(self, features: int):
+        super().__init__()
+        self.linear = nn.Linear(features, WIDTH)
+        self.norm = nn.LayerNorm(WIDTH)
+
+    def factors(self) -> tuple[Tensor, Tensor]:
+        """The basis (width, 16) and the form of the variance (16, 16)."""
+        columns = torch.cat([self.linear.weight, self.linear.bias[:, None]], 1)
+        centred = functional.pad(columns - columns.mean(0), (0, COLUMNS - columns.shape[1]))
+        return _offset(centred * self.norm.weight[:, None], self.norm.bias), centred.T @ centred / WIDTH
+
+
+def _offset(matrix: Tensor, offset: Tensor) -> Tensor:
+    """A matrix (rows, 16) that also adds an offset (rows,) when it multiplies numbers of which the last is 1."""
+    return matrix + functional.pad(offset[:, None], (COLUMNS - 1, 0))
+
+
+class Folded(NamedTuple):
+    """The encoder's weights, multiplied out as far as they can be without knowing the tokens."""
+
+    lane_variance: Tensor
+    enemy_variance: Tensor
+    query: Tensor
+    output: Tensor
+    lane: Tensor  # what the lane itself adds to the output
+
+
+class Encoder(nn.Module):
+    """Observations (games, 195) -> what the lanes see of the enemies (games, 128).
+
+    Lanes and enemies are embedded and normed, lanes attend to enemies with 8 heads of 16, the result is added to the
+    lane, normed, and averaged over the lanes. Enemy tokens are a matrix times 16 numbers (see `Embedding`), so keys and
+    values need not be made: the keys' matrix is folded into that of the queries, the values' into that of the output,
+    and every head attends to the 16 numbers themselves.
+
+    The order of the slots makes no difference, so nothing is sorted here. Empty slots get no attention; where all are
+    empty all are attended to, alike.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lanes = Embedding(5)
+        self.enemies = Embedding(14)
+        self.input = nn.Linear(WIDTH, 3 * WIDTH)  # queries, keys, values
+        self.output = nn.Linear(WIDTH, WIDTH)
+        self.norm = nn.LayerNorm(WIDTH)
+        angles = 2 * math.pi * torch.arange(LANES) / LANES
+        around = torch.stack([torch.sin(angles), torch.cos(angles), torch.ones(LANES)], 1)
+        fixed = {
+            "lane_rest": functional.pad(around, (0, COLUMNS - 6)),  # what never changes in a token
+            "enemy_rest": torch.tensor([1.0, 0.0]).repeat(ENEMIES, 1),
+            "last": functional.one_hot(torch.tensor(COLUMNS - 1), COLUMNS).float(),
+            "numbers": torch.arange(LANES, dtype=torch.float32),
+            "enemy_values": torch.tensor(_ENEMY_VALUES).flatten(),
+        }
+        for name, tensor in fixed.items():
+            self.register_buffer(name, tensor, persistent=False)
+        self.folded: Folded | None = None
+        self.reset_parameters()
+
+    lane_rest: Tensor
+    enemy_rest: Tensor
+    last: Tensor
+    numbers: Tensor
+    enemy_values: Tensor
+
+    def reset_parameters(self) -> None:
+        """Forget everything that was learned."""
+        initialise(self)
+        for layer in self.modules():
+            if isinstance(layer, nn.LayerNorm):
+                layer.reset_parameters()
+
+    @torch.no_grad()
+    def fold(self) -> None:
+        """Multiply the weights out once for all: from now on they must not change."""
+        self.folded = self._fold()
+
+    def forward(self, observation: Tensor) -> Tensor:
+        return self.attend(observation)[0]
+
+    def attend(self, observation: Tensor) -> tuple[Tensor, Tensor]:
+        """The summary, and what each head of each lane attends to (games, 16, 8, 7)."""
+        folded = self.folded or self._fold()
+        lanes = self._scaled(self._lane_tokens(observation), folded.lane_variance)
+        enemies = self._scaled(self._enemy_tokens(observation), folded.enemy_variance)
+        occupied = observation[:, layout.ENEMY_DEPTHS] >= EMPTY_BELOW
+        attended = occupied | ~occupied.any(1, keepdim=True)
+        seen, weights = self._look(lanes, enemies, torch.log(attended.to(lanes.dtype)), folded)
+        found = torch.addmm(lanes.flatten(0, 1) @ folded.lane.T, seen, folded.output.T)
+        # The norm's own weights come after the mean, where there is a sixteenth of the numbers.
+        mean = functional.layer_norm(found, (WIDTH,)).view(-1, LANES, WIDTH).mean(1)
+        return mean * self.norm.weight + self.norm.bias, weights
+
+    def _look(self, lanes: Tensor, enemies: Tensor, mask: Tensor, folded: Folded) -> tuple[Tensor, Tensor]:
+        """What all heads of a lane see (games x 16, 8 x 16), and the weights; the mask is 0 or minus infinity."""
+        queries = (lanes @ folded.query.T).view(-1, LANES * HEADS, COLUMNS)
+        # Enemies in rows: a softmax along columns is several times as fast as one along rows of 7.
+        weights = torch.softmax(torch.baddbmm(mask[:, :, None], enemies, queries.transpose(1, 2)), 1).transpose(1, 2)
+        return (weights @ enemies).view(-1, HEADS * COLUMNS), weights.reshape(-1, LANES, HEADS, ENEMIES)
+
+    def _fold(self) -> Folded:
+        lanes, lane_variance = self.lanes.factors()
+        enemies, enemy_variance = self.enemies.factors()
+        biases = self.input.bias.view(3, WIDTH)
+        query, key, value = (
+            _offset(weight @ tokens, bias).view(HEADS, HEAD_WIDTH, COLUMNS)
+            for weight, tokens, bias in zip(self.input.weight.chunk(3), (lanes, enemies, enemies), biases, strict=True)
+        )
+        query = (key.transpose(1, 2) @ query).flatten(0, 1) / math.sqrt(HEAD_WIDTH)
+        output = self.output.weight.view(WIDTH, HEADS, HEAD_WIDTH).transpose(0, 1) @ value  # (heads, width, 16)
+        lane = _offset(lanes, self.output.bias)
+        return Folded(lane_variance, enemy_variance, query, output.transpose(0, 1).flatten(1), lane)
+
+    def _scaled(self, tokens: Tensor, variance: Tensor) -> Tensor:
+        """Tokens (..., 16) over the deviation that their embedding has, the last number 1."""
+        spread = ((tokens @ variance) * tokens).sum(-1, keepdim=True)
+        return torch.addcmul(self.last, tokens, torch.rsqrt(spread + self.norm.eps))
+
+    def _lane_tokens(self, observation: Tensor) -> Tensor:
+        """Spike, angle, whether the player is here, sine and cosine of the lane, 1, zeros (games, 16, 16)."""
+        board = observation[:, layout.SPIKES.start : layout.ANGLES.stop].view(-1, 2, LANES).transpose(1, 2)
+        own = torch.round(observation[:, layout.PLAYER_LANE, None] * 15.0).clamp(0, LANES - 1)
+        here = (own == self.numbers).to(observation.dtype)
+        return torch.cat([board, here[:, :, None], self.lane_rest.expand(observation.shape[0], -1, -1)], 2)
+
+    def _enemy_tokens(self, observation: Tensor) -> Tensor:
+        """The 12 values of a slot, sine and cosine of its place on the circle of lanes, 1, zero (games, 7, 16)."""
+        values = observation.index_select(1, self.enemy_values).view(observation.shape[0], ENEMIES, -1)
+        lane = 15.0 * (observation[:, layout.PLAYER_LANE, None] + observation[:, layout.ENEMY_LANES])
+        angle = (2 * math.pi / LANES * lane)[:, :, None]
+        rest = self.enemy_rest.expand(observation.shape[0], -1, -1)
+        return torch.cat([values, torch.sin(angle), torch.cos(angle), rest], 2)
+
+
+class CrowdEncoder(Encoder):
+    """The encoder in which enemies first attend to each other, after which their tokens are no longer of 16 numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.crowd_input = nn.Linear(WIDTH, 3 * WIDTH)
+        self.crowd_output = nn.Linear(WIDTH, WIDTH)
+        self.crowd_norm = nn.LayerNorm(WIDTH)
+        self.reset_parameters()
+
+    def _look(self, lanes: Tensor, enemies: Tensor, mask: Tensor, folded: Folded) -> tuple[Tensor, Tensor]:
+        tokens = enemies @ self.enemies.factors()[0].T  # (games, 7, width)
+        mask = mask[:, None, None]
+        query, key, value = self._heads(self.crowd_input(tokens), 3)
+        weights = torch.softmax(query @ key.transpose(2, 3) / math.sqrt(HEAD_WIDTH) + mask, 3)
+        tokens = self.crowd_norm(tokens + self.crowd_output((weights @ value).transpose(1, 2).flatten(2)))
+        key, value = self._heads(functional.linear(tokens, self.input.weight[WIDTH:], self.input.bias[WIDTH:]), 2)
+        (query,) = self._heads(lanes @ folded.query.T, 1)
+        weights = torch.softmax(query @ key.transpose(2, 3) + mask, 3)
+        return (weights @ value).transpose(1, 2).reshape(-1, WIDTH), weights.transpose(1, 2)
+
+    @staticmethod
+    def _heads(projected: Tensor, parts: int) -> Tensor:
+        """Tokens (games, tokens, parts x width) as (parts, games, heads, tokens, head's width)."""
+        return projected.view(projected.shape[0], -1, parts, HEADS, HEAD_WIDTH).permute(2, 0, 3, 1, 4)
+
+    def _fold(self) -> Folded:
+        lanes, lane_variance = self.lanes.factors()
+        _, enemy_variance = self.enemies.factors()
+        query = _offset(self.input.weight[:WIDTH] @ lanes, self.input.bias[:WIDTH]) / math.sqrt(HEAD_WIDTH)
+        return Folded(lane_variance, enemy_variance, query, self.output.weight, _offset(lanes, self.output.bias))
+
+
+class Body(nn.Module):
+    """Observations (games, 195) -> features (games, hidden): the encoder beside the values themselves, then a trunk."""
+
+    def __init__(self, config: AttentionConfig):
+        super().__init__()
+        self.encoder: Encoder | None = None
+        if config.attention:
+            self.encoder = CrowdEncoder() if config.self_attention else Encoder()
+        layers: list[nn.Module] = []
+        inputs = layout.VALUES + WIDTH * config.attention
+        for _ in range(config.depth):
+            layers.append(nn.Linear(inputs, config.hidden))
+            if config.layer_norm:
+                layers.append(nn.LayerNorm(config.hidden))
+            layers.append(nn.ReLU())
+            inputs = config.hidden
+        self.trunk = nn.Sequential(*layers)
+        initialise(self.trunk)
+        visible = torch.ones(layout.VALUES)
+        visible[list(layout.HIDDEN)] = 0.0 if config.visible_only else 1.0
+        self.register_buffer("visible", visible, persistent=False)
+        self.visible_only = config.visible_only
+
+    visible: Tensor
+
+    def forward(self, observation: Tensor) -> Tensor:
+        observation = self.seen(observation)
+        if self.encoder is not None:
+            observation = torch.cat([observation, self.encoder(observation)], 1)
+        features: Tensor = self.trunk(observation)
+        return features
+
+    def seen(self, observation: Tensor) -> Tensor:
+        """The observation without what is to stay hidden."""
+        return observation * self.visible if self.visible_only else observation
+
+
+def shape_of(config: AttentionConfig, rainbow: RainbowConfig) -> dict[str, Any]:
+    """What `build_network` needs to know, for a checkpoint."""
+    return {"attention": asdict(config), "atoms": rainbow.atoms, "low": rainbow.low, "high": rainbow.high}
+
+
+def build_network(shape: Mapping[str, Any]) -> QNetwork:
+    """A fresh network."""
+    config = AttentionConfig(**shape["attention"])
+    factors = (BUTTONS, len(SPINNER_LEVELS)) if config.separate_heads else ()
+    head = Head(
+        config.hidden, config.hidden // 2, len(ACTIONS), shape["atoms"], dueling=config.dueling, factors=factors
+    )
+    network = QNetwork(Body(config), head, shape["low"], shape["high"])
+    network.expect_nothing()
+    return network
+
+
+# --- the pupil -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Who attends to whom in some games; enemies nearest first, empty slots last."""
+
+    weights: Floats  # (games, heads, lanes, 7); those of one lane and head add up to 1
+    slots: Ints  # (games, 7) which slot of the machine each enemy is in
+    occupied: npt.NDArray[np.bool_]  # (games, 7)
+    lane: Ints  # (games,) the player's own
+
+
+@dataclass(frozen=True)
+class Thoughts:
+    """What a pupil makes of some games."""
+
+    values: Floats  # (games, 44)
+    chances: Floats  # (games, 44, atoms): how likely each move leads to the return that an atom stands for
+    support: Floats  # (atoms,) the returns
+    attention: Floats | None  # (games, lanes, 7) by slot of the machine, mean of the heads; None if it has none
+
+
+class RainbowPupil:
+    """The player that takes the move of the highest expected return."""
+
+    def __init__(self, network: QNetwork):
+        self.network = network
+
+    @property
+    def attends(self) -> bool:
+        """Whether its network has attention at all."""
+        return getattr(self.network.body, "encoder", None) is not None
+
+    def values(self, observation: Floats) -> Floats:
+        """Action values (games, 44)."""
+        with torch.inference_mode():
+            return self.network.expected(self.network(self._tensor(observation))).cpu().numpy()
+
+    def distributions(self, observation: Floats) -> tuple[Floats, Floats]:
+        """Probabilities (games, 44, atoms) of the returns that the atoms stand for (atoms,)."""
+        with torch.inference_mode():
+            chances = torch.softmax(self.network(self._tensor(observation)).float(), 2)
+        return chances.cpu().numpy(), self.network.support.cpu().numpy()
+
+    def act(self, frames: Frames) -> Ints:
+        return self.values(frames.observation).argmax(1)
+
+    def explain(self, observation: Floats) -> Thoughts:
+        """Why it does what it does."""
+        chances, support = self.distributions(observation)
+        attention = self._attend(observation).mean(2) if self.attends else None
+        return Thoughts(chances @ support, chances, support, attention)
+
+    def attention(self, observation: Floats) -> Attention:
+        """Which enemies the lanes attend to."""
+        depths = observation[:, layout.ENEMY_DEPTHS]
+        slots = np.argsort(np.where(depths < EMPTY_BELOW, np.inf, depths), axis=1, kind="stable")
+        weights = self._attend(observation).transpose(0, 2, 1, 3)
+        return Attention(
+            weights=np.take_along_axis(weights, slots[:, None, None], 3),
+            slots=slots,
+            occupied=np.take_along_axis(depths >= EMPTY_BELOW, slots, 1),
+            lane=np.round(observation[:, layout.PLAYER_LANE] * 15).clip(0, LANES - 1).astype(np.int64),
+        )
+
+    def _attend(self, observation: Floats) -> Floats:
+        """What each lane's heads attend to (games, lanes, heads, 7)."""
+        body = self.network.body
+        assert isinstance(body, Body) and body.encoder is not None, "a network without attention has none to tell"
+        with torch.inference_mode():
+            _, weights = body.encoder.attend(body.seen(self._tensor(observation)))
+        return weights.float().cpu().numpy()
+
+    def _tensor(self, observation: Floats) -> Tensor:
+        return torch.from_numpy(observation).to(self.network.support.device)
+
+
+class ReportRow(NamedTuple):
+    """A line of the attention report."""
+
+    name: str
+    values: tuple[float, ...]  # one for each head, each slot, or one in all; none where no frame allows an answer
+    meaning: str
+
+
+def attention_report(found: Attention) -> list[ReportRow]:
+    """How the network attends, from some hundred frames: where attention goes, and whether its heads differ."""
+    weights, occupied = found.weights, found.occupied
+    count = occupied.sum(1)
+    some, several = count > 0, count > 1
+    chosen = weights[several]  # a single enemy gets all attention, whatever the network has learned
+    nats = np.log(np.maximum(chosen, 1e-30)) * -chosen
+    entropy = nats.sum(3) / np.log(np.maximum(count[several], 2))[:, None, None]
+    largest = chosen.max(3)  # (frames, heads, lanes)
+    at_player = np.take_along_axis(largest, found.lane[several][:, None, None], 2)
+    last = count[several][:, None, None, None] - 1
+    farthest = np.take_along_axis(chosen, np.broadcast_to(last, (*chosen.shape[:3], 1)), 3)
+    apart = np.abs(chosen[:, :, None] - chosen[:, None]).sum(4).mean((0, 3)) / 2 if len(chosen) else np.zeros((0, 1))
+    leaked = (weights * ~occupied[:, None, None])[some].sum(3)
+
+    def heads(values: Floats) -> tuple[float, ...]:
+        return tuple(np.moveaxis(values, 1, 0).reshape(HEADS, -1).mean(1).tolist()) if len(values) else ()
+
+    return [
+        ReportRow("slots occupied", tuple(occupied.mean(0).tolist()), "share of frames, nearest enemy first"),
+        ReportRow("entropy", heads(entropy), "by head; 0 one enemy alone, 1 all alike"),
+        ReportRow("player's lane", heads(at_player), "by head; largest weight in the player's own lane"),
+        ReportRow("all lanes", heads(largest), "by head; largest weight, mean over the lanes"),
+        ReportRow("nearest enemy", heads(chosen[..., 0]), "by head; its weight"),
+        ReportRow("farthest enemy", heads(farthest), "by head; its weight"),
+        ReportRow("difference", tuple((apart.sum(1) / (HEADS - 1)).tolist()), "by head; from the other heads, 0 to 1"),
+        ReportRow("leakage", (float(leaked.max()),) if len(leaked) else (), "largest weight on empty slots; must be 0"),
+    ]
+
+
+# --- pupils in files -----------------------------------------------------------------------------------------------
+
+CHECKPOINT_KIND: Final = "tempest-rainbow"
+
+
+def load_pupil(path: Path) -> lane_network.Pupil | RainbowPupil:
+    """The player whose weights a checkpoint of either learner holds."""
+    saved = checkpoints.load(path, task_version=TASK_VERSION)
+    if saved.kind == lane_network.CHECKPOINT_KIND:
+        return lane_network.load_pupil(path)
+    if saved.kind != CHECKPOINT_KIND:
+        expected = f"{lane_network.CHECKPOINT_KIND} or {CHECKPOINT_KIND}"
+        raise CheckpointMismatch(f"{path} is a checkpoint of {saved.kind}, expected {expected}")
+    found = build_network(saved.state["shape"])
+    checkpoints.restore_weights(found, saved, "network")
+    return RainbowPupil(found.frozen())

@@ -1,0 +1,154 @@
+"""Tempest in a league: two players are dealt the same games, and the higher score wins.
+
+Each plays alone, so a game that was played for one match serves every other match on the same map. Also tells how a
+player plays: how much it turns, fires and zaps, and what its lives are worth.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from protege.evaluate import EVALUATION
+from protege.games.tempest.agents.players import BUILT_IN, Player, find_player, words
+from protege.games.tempest.rules import ram, sim
+from protege.games.tempest.rules.ram import Rows
+from protege.games.tempest.task.env import TASK_VERSION, Games, starts, to_commands
+from protege.league.league import Opponent
+from protege.league.ledger import Filing, Result
+
+SCRIPTED: Final = tuple(BUILT_IN)
+ANCHOR: Final = "teacher"
+
+Figures = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all matches of a league have in common."""
+
+    level: int = 1  # to start at
+    max_frames: int = 20_000  # a game is cut there, 12 minutes in the arcade: the best players hardly ever end
+    seed: int = 10  # the games follow from this number
+
+
+def signature(setting: Setting = Setting()) -> dict[str, Any]:
+    """What must be the same for results to be comparable."""
+    cabinet = sim.Cabinet()
+    factory = {"lives": cabinet.lives, "difficulty": cabinet.difficulty}
+    return {"game": "tempest", "task_version": TASK_VERSION, **asdict(setting), **factory}
+
+
+class Contest:
+    """Plays matches of one league."""
+
+    def __init__(self, signature_of_league: Mapping[str, Any], threads: int = 1) -> None:
+        self.setting = Setting(**{name: int(signature_of_league[name]) for name in asdict(Setting())})
+        self.signature = signature(self.setting)
+        self.threads = threads
+        self.ahead = 1  # games that are played together at least: many side by side take hardly longer than one
+        self._played: dict[tuple[str, int], Figures] = {}  # by player and map
+        self._players: dict[str, Player] = {}
+
+    def check(self, player: str) -> None:
+        """Raise unless this is a player; its network is built once to see."""
+        self._find(player)
+
+    def play(
+        self, first: Opponent, second: Opponent, maps: Sequence[int], record: int = 0, file: Filing | None = None
+    ) -> list[Result]:
+        """One match on each map. Nothing is recorded, as any game can be played again from its map.
+
+        `file` is given each result as soon as there is one: when the second player's game is over.
+        """
+        self._play(first.player, maps)
+        found: dict[int, Result] = {}
+
+        def ended(number: int) -> None:
+            one, other = (self._played[who.player, number] for who in (first, second))
+            found[number] = Result(
+                first.id, second.id, _points(one["score"], other["score"]), number,
+                detail={"scores": [one["score"], other["score"]]}, styles=(_style(one), _style(other)),
+            )  # fmt: skip
+            if file is not None:
+                file(found[number])
+
+        self._play(second.player, maps, ended)
+        return [found[number] for number in maps]
+
+    def _find(self, player: str) -> Player:
+        if player not in self._players:
+            self._players[player] = find_player(player)
+        return self._players[player]
+
+    def _play(self, player: str, maps: Sequence[int], ended: Callable[[int], None] = lambda number: None) -> None:
+        """Play the games on these maps that have not been played yet; `ended` is told of each that is over."""
+        new = [number for number in maps if (player, number) not in self._played]
+        for number in maps:
+            if number not in new:
+                ended(number)
+        if new:
+            rest = range(max(new) + 1, min(new) + self.ahead)
+            new += [number for number in rest if (player, number) not in self._played]
+            begin = [
+                starts(1, seed=self.setting.seed, level=self.setting.level, domain=EVALUATION, first=number)
+                for number in new
+            ]
+            games = watched(self._find(player), np.concatenate(begin), self.setting.max_frames, self.threads)
+            for i, row, sums in games:
+                deaths = words(row, ram.DEATHS, ram.DEATH_KINDS).sum()
+                self._played[player, new[i]] = dict(zip(SUMS, sums.tolist())) | {
+                    "score": int(words(row, ram.SCORE)[0]),
+                    "level": int(row[0, ram.P1_LEVEL]) + 1,
+                    "lives": float(max(1, deaths)),
+                }
+                if new[i] in maps:
+                    ended(new[i])
+
+
+SUMS: Final = ("frames", "fire", "zap", "turning", "still", "reversals")
+
+
+def watched(
+    player: Player, rows: Rows, max_frames: int, threads: int
+) -> Iterator[tuple[int, Rows, npt.NDArray[np.float64]]]:
+    """Play games to their ends; of each, as it ends, its number, its row and the SUMS of what the player did in it."""
+    sums = np.zeros((len(rows), len(SUMS)))
+    where, before = np.arange(len(rows)), np.zeros(len(rows), np.int64)  # games that go on, and the last turn in each
+    games = Games(rows, threads=threads)
+    while len(where):
+        commands = to_commands(player.act(games.frames), len(where))
+        fire, zap, spin = commands.T.astype(np.int64)
+        turned, last = spin != 0, before[where]
+        doing = (np.ones(len(where)), fire != 0, zap != 0, np.abs(spin), ~turned, last * spin < 0)
+        sums[where] += np.stack([np.asarray(part, np.float64) for part in doing], axis=1)
+        before[where] = np.where(turned, spin, last)
+        frames = games.step(commands)
+        stopped = frames.over | (frames.frame >= max_frames)
+        if stopped.any():
+            over = [(int(where[i]), games.rows[i : i + 1].copy()) for i in np.flatnonzero(stopped)]
+            where = where[~stopped]
+            games.keep(np.flatnonzero(~stopped))
+            yield from ((i, row, sums[i]) for i, row in over)
+
+
+def _points(one: float, other: float) -> float:
+    return 1.0 if one > other else 0.0 if one < other else 0.5
+
+
+def _style(game: Figures) -> Figures:
+    """How one game was played."""
+    frames = game["frames"]
+    minutes = frames / ram.TICKS_PER_SECOND / 60
+    return {
+        "turning": game["turning"] / frames,
+        "still_share": game["still"] / frames,
+        "reversals_per_minute": game["reversals"] / minutes,
+        "fire_share": game["fire"] / frames,
+        "zaps_per_minute": game["zap"] / minutes,
+        "seconds_per_life": 60 * minutes / game["lives"],
+        "points_per_life": game["score"] / game["lives"],
+        "level": game["level"],
+    }

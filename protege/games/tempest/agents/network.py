@@ -1,0 +1,245 @@
+"""The pupil: a fixed map of the lanes around the player, a small network on top of it, and the player that uses both.
+
+All it sees are the 195 values. The lane map re-orders them around the player: for each of 17 lanes, what is there and
+how close. Two enemies that have swapped memory slots, or the same scene a few lanes further round the tube, then look
+the same to the network, which therefore needs a fraction of the games. `LaneMap` is the map in torch, for export;
+`lane_map` the same compiled, for speed; a test holds them together.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from protege.games.tempest.rules import ram
+from protege.games.tempest.task import observation
+from protege.games.tempest.task.env import TASK_VERSION, Frames
+from protege.games.tempest.task.teacher import ACTIONS
+from protege.kernels import kernel
+from protege.runs import checkpoints
+
+Floats = npt.NDArray[np.float32]
+
+REACH: Final = 8  # lanes to each side of the player: all of a closed tube
+LANES: Final = 2 * REACH + 1
+
+# What is known about each lane. Closeness runs from 0 at the far end to 1 at the rim.
+CHANNELS: Final = (
+    "flipper", "pulsar", "tanker", "spiker", "fuseball",  # closeness of the nearest one
+    "rider_up", "rider_down",  # a flipper or pulsar on the rim, by the direction it walks in
+    "enemy_shot", "spike", "own_shot",  # closeness of shots, height of the spike
+    "retreating", "flipping_up", "flipping_down",  # closeness of enemies that do so
+    "cargo",  # closeness of tankers that carry something worse than flippers
+    "armed",  # closeness of enemies that may shoot
+    "exists",
+)  # fmt: skip
+(
+    _FLIPPER, _PULSAR, _TANKER, _SPIKER, _FUSEBALL, _RIDER_UP, _RIDER_DOWN, _ENEMY_SHOT, _SPIKE, _OWN_SHOT,
+    _RETREATING, _FLIPPING_UP, _FLIPPING_DOWN, _CARGO, _ARMED, _EXISTS,
+) = range(len(CHANNELS))  # fmt: skip
+
+# Values of the observation that go to the network as they are: the player, the level, counts, timers and dangers.
+PLAIN: Final = (0, 6, 8, 9, 10, 11, 28, 29, 30, *range(63, 86), *range(178, 181))
+_PLAIN = np.array(PLAIN)
+FEATURES: Final = LANES * len(CHANNELS) + len(PLAIN) + 2  # two flags: zooming, pulsars live
+
+_WIDTH = len(CHANNELS)
+_RIM_DEPTH: Final = ram.RIM / 255.0 + 1e-4
+_FAR_CLOSENESS: Final = 0.02  # an enemy at the far end is still an enemy
+_TO_CLOSENESS: Final = 1.0 / (1.0 - ram.RIM / 255.0)
+_ZOOMING: Final = 0.8  # the game state value above which the player is in the zoom ($20 of $24)
+_PULSING: Final = 0.5  # the pulse phase is a signed byte: below a half of 255 it is not negative
+
+
+@kernel
+def _put(features: Floats, place: float, channel: int, worth: float, closed: bool) -> None:
+    """Spread `worth` over the lanes next to a place, which may lie between two; the larger worth stays.
+
+    What is beyond the reach of the map, on an open tube, shows at its end.
+    """
+    if not closed:
+        place = max(-float(REACH), min(float(REACH), place))
+    for lane in range(LANES):
+        away = abs(place - (lane - REACH))
+        if closed:
+            away = max(0.0, min(away, 16.0 - away))
+        share = worth * (1.0 - away)
+        if share > features[lane * _WIDTH + channel]:
+            features[lane * _WIDTH + channel] = np.float32(share)
+
+
+@kernel
+def _map_one(values: Floats, features: Floats) -> None:
+    for i in range(LANES * _WIDTH):
+        features[i] = np.float32(0.0)
+    closed = values[29] == 0.0
+    for slot in range(ram.ENEMY_COUNT):
+        depth = float(values[135 + slot])
+        if depth == 0.0:
+            continue
+        about = 86 + 6 * slot
+        place, kind = float(values[128 + slot]) * 15.0, int(np.round(values[about] * 7.0))
+        closeness = max(_FAR_CLOSENESS, _TO_CLOSENESS * (1.0 - depth))
+        upwards = (values[about + 1] > 0.0) != (kind == _FUSEBALL)  # fuseballs use the bit the other way round
+        _put(features, place, min(kind, _FUSEBALL), closeness, closed)
+        if depth < _RIM_DEPTH and kind <= _PULSAR:
+            _put(features, place, _RIDER_UP if upwards else _RIDER_DOWN, 1.0, closed)
+        if values[about + 3] > 0.0:
+            _put(features, place, _RETREATING, closeness, closed)
+        if values[about + 2] > 0.0:
+            _put(features, place, _FLIPPING_UP if upwards else _FLIPPING_DOWN, closeness, closed)
+        if kind == _TANKER and values[about + 5] > 0.5:
+            _put(features, place, _CARGO, closeness, closed)
+        if values[about + 4] > 0.0:
+            _put(features, place, _ARMED, closeness, closed)
+    for s in range(ram.ESHOT_COUNT):
+        if values[149 + s] > 0.0:
+            _put(features, float(values[153 + s]) * 15.0, _ENEMY_SHOT, _TO_CLOSENESS * (1.0 - values[149 + s]), closed)
+    for s in range(ram.PSHOT_COUNT):
+        if values[12 + s] > 0.0:
+            _put(features, float(values[20 + s]) * 15.0, _OWN_SHOT, _TO_CLOSENESS * (1.0 - values[12 + s]), closed)
+    own = int(np.round(values[5] * 15.0))
+    for lane in range(LANES):
+        board = own + lane - REACH
+        if closed:
+            board &= 15
+        if 0 <= board <= (15 if closed else 14):
+            features[lane * _WIDTH + _SPIKE] = values[31 + board]
+            features[lane * _WIDTH + _EXISTS] = np.float32(1.0)
+    base = LANES * _WIDTH
+    for i in range(len(PLAIN)):
+        features[base + i] = values[_PLAIN[i]]
+    features[base + len(PLAIN)] = np.float32(1.0 if values[0] > _ZOOMING else 0.0)
+    features[base + len(PLAIN) + 1] = np.float32(1.0 if values[78] < _PULSING else 0.0)
+
+
+@kernel
+def lane_map(observation: Floats, features: Floats) -> None:
+    """Observations (games, 195) as the network's input (games, FEATURES), written into `features`."""
+    for g in range(len(observation)):
+        _map_one(observation[g], features[g])
+
+
+class LaneMap(nn.Module):
+    """`lane_map` in torch, for programs without the compiled one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("lanes", torch.arange(-REACH, REACH + 1, dtype=torch.float32), persistent=False)
+        self.register_buffer("plain", torch.tensor(PLAIN), persistent=False)
+
+    lanes: Tensor
+    plain: Tensor
+
+    def forward(self, values: Tensor) -> Tensor:
+        closed = values[:, 29] == 0
+        about = values[:, observation.ENEMY_SLOTS].reshape(-1, ram.ENEMY_COUNT, 6)
+        kind, increasing, between, away, may_shoot, cargo = about.unbind(2)
+        kind = torch.round(kind * 7.0)
+        depth = values[:, observation.ENEMY_DEPTHS]
+        present = depth != 0
+        closeness = (_TO_CLOSENESS * (1.0 - depth)).clamp(min=_FAR_CLOSENESS)
+        rider = (depth < _RIM_DEPTH) & (kind <= _PULSAR)
+        up = (increasing > 0) != (kind == _FUSEBALL)
+        flips = between > 0
+        worths = [closeness * (kind.clamp(max=_FUSEBALL) == k) for k in range(_FUSEBALL + 1)]
+        worths += [(rider & up).float(), (rider & ~up).float()]
+        enemies = [
+            *worths,
+            closeness * (away > 0),
+            closeness * (flips & up),
+            closeness * (flips & ~up),
+            closeness * ((kind == _TANKER) & (cargo > 0.5)),
+            closeness * (may_shoot > 0),
+        ]
+        near = self._nearness(values[:, observation.ENEMY_LANES], closed)  # (games, 7, 17)
+        found = [(near * (worth * present)[:, :, None]).amax(1) for worth in enemies]
+        shots = self._shots(values[:, observation.ENEMY_SHOT_DEPTHS], values[:, observation.ENEMY_SHOT_LANES], closed)
+        own_shots = self._shots(values[:, observation.SHOT_DEPTHS], values[:, observation.SHOT_LANES], closed)
+        board = torch.round(values[:, observation.PLAYER_LANE, None] * 15.0) + self.lanes
+        wrapped = torch.remainder(board, 16.0)
+        exists = closed[:, None] | ((board >= 0) & (board <= 14))
+        spikes = values[:, observation.SPIKES].gather(1, wrapped.long()) * exists
+        channels = [*found[:7], shots, spikes, own_shots, *found[7:], exists.float()]
+        flags = [(values[:, :1] > _ZOOMING).float(), (values[:, 78:79] < _PULSING).float()]
+        return torch.cat([torch.stack(channels, 2).flatten(1), values.index_select(1, self.plain), *flags], 1)
+
+    def _nearness(self, lanes: Tensor, closed: Tensor) -> Tensor:
+        round_tube = (lanes[:, :, None] * 15.0 - self.lanes).abs()
+        on_board = ((lanes[:, :, None] * 15.0).clamp(-REACH, REACH) - self.lanes).abs()
+        away = torch.where(closed[:, None, None], torch.minimum(round_tube, 16.0 - round_tube).clamp(min=0), on_board)
+        return (1.0 - away).clamp(min=0)
+
+    def _shots(self, depth: Tensor, lanes: Tensor, closed: Tensor) -> Tensor:
+        worth = _TO_CLOSENESS * (1.0 - depth) * (depth > 0)
+        return (self._nearness(lanes, closed) * worth[:, :, None]).amax(1)
+
+
+class ValueNetwork(nn.Module):
+    """Features (games, FEATURES) -> action values (games, 44): layers with layer norm, then a dueling head."""
+
+    def __init__(self, widths: Sequence[int]):
+        super().__init__()
+        sizes = [FEATURES, *widths]
+        layers: list[nn.Module] = []
+        for inner, outer in zip(sizes[:-1], sizes[1:], strict=True):
+            layers += [nn.Linear(inner, outer), nn.LayerNorm(outer), nn.ReLU()]
+        self.body = nn.Sequential(*layers)
+        self.value = nn.Linear(sizes[-1], 1)
+        self.advantage = nn.Linear(sizes[-1], len(ACTIONS))
+
+    def forward(self, features: Tensor) -> Tensor:
+        hidden = self.body(features)
+        advantage = self.advantage(hidden)
+        values: Tensor = self.value(hidden) + advantage - advantage.mean(-1, keepdim=True)
+        return values
+
+
+_HIDDEN_FEATURES = np.array([LANES * _WIDTH + PLAIN.index(i) for i in observation.HIDDEN])
+
+
+def see(observation: Floats, features: Floats, visible_only: bool) -> None:
+    """The lane map of observations, written into `features`; without what a person cannot see, if so asked."""
+    lane_map(observation, features)
+    if visible_only:
+        features[:, _HIDDEN_FEATURES] = 0.0
+
+
+class Pupil:
+    """The player that takes the action of the highest value."""
+
+    def __init__(self, network: ValueNetwork, *, visible_only: bool = False):
+        self.network = network
+        self.visible_only = visible_only
+
+    def features(self, observation: Floats) -> Floats:
+        """What the network sees of observations (games, 195)."""
+        features = np.empty((len(observation), FEATURES), np.float32)
+        see(observation, features, self.visible_only)
+        return features
+
+    def values(self, observation: Floats) -> Floats:
+        """Action values (games, 44)."""
+        with torch.inference_mode():
+            found: Floats = self.network(torch.from_numpy(self.features(observation))).numpy()
+        return found
+
+    def act(self, frames: Frames) -> npt.NDArray[np.int64]:
+        return self.values(frames.observation).argmax(1)
+
+
+# --- pupils in files ------------------------------------------------------------------------------------------------
+
+CHECKPOINT_KIND: Final = "tempest-pqn"
+
+
+def load_pupil(path: Path) -> Pupil:
+    """The player whose weights a checkpoint holds."""
+    saved = checkpoints.load(path, kind=CHECKPOINT_KIND, task_version=TASK_VERSION)
+    network = ValueNetwork(saved.state["widths"])
+    checkpoints.restore_weights(network, saved, "network")
+    return Pupil(network.eval(), visible_only=saved.state["visible_only"])

@@ -1,0 +1,281 @@
+"""Players by name, what they score, and films of their games.
+
+A player is anything with `act(frames)`, which answers with joint actions (games,) or commands (games, 3). Built in are
+the two teachers, random play and the champions; runs and checkpoints are pupils; `package.module:Class` names a user's
+own.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from protege import ProtegeError
+from protege.evaluate import EVALUATION, bootstrap, import_player, interquartile_mean, mean
+from protege.games.tempest.rules import ram, sim
+from protege.games.tempest.rules.ram import Row, Rows
+from protege.games.tempest.task import drawing
+from protege.games.tempest.task.env import Frames, Games, starts, to_commands
+from protege.games.tempest.task.recordings import Moves, Replay
+from protege.games.tempest.task.teacher import ACTIONS, MEET, advise, quantised, spinner_to
+from protege.kernels import announce_compilation, kernel
+from protege.runs.metrics import near
+from protege.runs.run import list_runs, weights_of
+
+BATCH = 1024  # games evaluated side by side
+MOST_FRAMES = 200_000  # a game still running after so many is cut
+
+
+class Player(Protocol):
+    """Who decides."""
+
+    def act(self, frames: Frames) -> npt.ArrayLike:
+        """Joint actions (games,) or commands (games, 3) for the frames as they stand."""
+
+
+class Scripted:
+    """The built-in players: the teacher, its spinner quantised or in full, and chance.
+
+    They need no observation, so whole games of theirs run in compiled code.
+    """
+
+    def __init__(self, manner: int):
+        self.manner = manner
+
+    def act(self, frames: Frames) -> npt.ArrayLike:
+        if self.manner == CHANCE:
+            return (frames.chance * len(ACTIONS)).astype(np.int64)
+        return frames.advice if self.manner == QUANTISED else frames.advice_full
+
+    def play_out(self, rows: Rows, max_frames: int, threads: int) -> None:
+        """Play every game to its end, or to `max_frames`."""
+        edges = [len(rows) * i // threads for i in range(threads + 1)]
+        with ThreadPoolExecutor(threads) as pool:
+            parts = [
+                pool.submit(_play_out, rows, first, last, self.manner, max_frames)
+                for first, last in zip(edges[:-1], edges[1:], strict=True)
+            ]
+            for part in parts:
+                part.result()
+
+
+QUANTISED, IN_FULL, CHANCE = 0, 1, 2  # manners of the built-in players
+
+
+@kernel
+def _play_out(rows: Rows, first: int, last: int, manner: int, max_frames: int) -> None:
+    for g in range(first, last):
+        row = rows[g]
+        while not sim.is_over(row) and ram.get_word(row, ram.FRAMES) < np.uint64(max_frames):
+            fire, zap, spinner = False, False, 0
+            if not ram.in_control(row):
+                pass
+            elif manner == CHANCE:
+                action = ACTIONS[int(ram.player_chance(row, ram.CHANCE_TO_ACT) * len(ACTIONS))]
+                fire, zap = action[0] != 0, action[1] != 0
+                spinner = np.int64(action[2])  # type: ignore[assignment]
+            else:
+                target, fire, zap = advise(row, MEET)
+                spinner = spinner_to(row, target)
+                if manner == QUANTISED:
+                    spinner = quantised(spinner)
+            sim.step_game(row, fire, zap, False, spinner)
+
+
+BUILT_IN = {"teacher": QUANTISED, "teacher-full": IN_FULL, "random": CHANCE}
+CHAMPIONS = {
+    name: Path(__file__).parents[1] / "champions" / f"{name}.safetensors" for name in ("champion", "champion-visible")
+}
+
+
+def find_player(name: str, runs: Path | None = None) -> Player:
+    """The player of this name; runs are looked for in the folder `runs`, or the usual one."""
+    if name in BUILT_IN:
+        return Scripted(BUILT_IN[name])
+    if ":" in name and not Path(name).exists():
+        player: Player = import_player(name, "act(frames); see docs/tempest.md for a five-line example")
+        return player
+    path = checkpoint_of(name, runs)
+    if path is not None:
+        from protege.games.tempest.agents.attention import (
+            load_pupil,  # torch takes a second to import, and scripts need none
+        )
+
+        return load_pupil(path)
+    known = [*BUILT_IN, *CHAMPIONS]
+    raise ProtegeError(
+        f"no player named {name!r}: use {', '.join(known)}, the name of a run, the path of a checkpoint, "
+        f"or package.module:Class for your own{near(name, [*known, *(run.name for run in list_runs(runs))])}"
+    )
+
+
+def checkpoint_of(name: str, runs: Path | None = None) -> Path | None:
+    """The file with the weights of a champion, a run or a path; None if there is none."""
+    return weights_of(name, CHAMPIONS, runs)
+
+
+# --- measuring -----------------------------------------------------------------------------------------------------
+
+
+def play(
+    player: Player, rows: Rows, *, max_frames: int = MOST_FRAMES, threads: int = 1, moves: Moves | None = None
+) -> Rows:
+    """Play every game to its end, or to `max_frames`; returns the games as they ended, in the same order.
+
+    Joint actions go into `moves` (games, max_frames), if given, for recordings.
+    """
+    if isinstance(player, Scripted):
+        announce_compilation("the game", __name__)
+        ended = rows.copy()
+        player.play_out(ended, max_frames, threads)
+        return ended
+    ended = np.empty_like(rows)
+    where = np.arange(len(rows))
+    games = Games(rows, threads=threads)
+    while len(where):
+        actions = player.act(games.frames)
+        if moves is not None:
+            moves[where, games.frames.frame] = actions
+        frames = games.step(actions)
+        stopped = frames.over | (frames.frame >= max_frames)
+        if stopped.any():
+            ended[where[stopped]] = games.rows[stopped]
+            where = where[~stopped]
+            games.keep(np.flatnonzero(~stopped))
+    return ended
+
+
+def words(rows: Rows, address: int, count: int = 1) -> npt.NDArray[np.int64]:
+    """64-bit words of the margins: (games,), or (games, count) for several in a row."""
+    found = np.ascontiguousarray(rows[:, address : address + 8 * count]).view(np.int64)
+    return found[:, 0] if count == 1 else found
+
+
+def measure(
+    name: str, *, games: int, seed: int = 1, level: int = 1, cabinet: sim.Cabinet = sim.Cabinet(),
+    max_frames: int = MOST_FRAMES, threads: int = 1, player: Player | None = None, moves: Moves | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """One row of results for one player: the games of a seed, with 95 % intervals; `moves` as in `play`."""
+    if games < 1:
+        raise ProtegeError(f"an evaluation needs at least one game; got {games}")
+    if max_frames < 1:
+        raise ProtegeError(f"games are cut after at least one frame; got {max_frames}")
+    began = time.perf_counter()
+    who = player or find_player(name)
+    parts = []
+    for first in range(0, games, BATCH):
+        rows = starts(
+            min(BATCH, games - first), seed=seed, level=level, cabinet=cabinet, domain=EVALUATION, first=first
+        )
+        kept = None if moves is None else moves[first : first + BATCH]
+        parts.append(play(who, rows, max_frames=max_frames, threads=threads, moves=kept))
+    ended = np.concatenate(parts)
+    score = words(ended, ram.SCORE).astype(np.float64)
+    deaths = words(ended, ram.DEATHS, ram.DEATH_KINDS).sum(axis=0)
+    reached = ended[:, ram.P1_LEVEL].astype(np.int64) + 1
+    mean_low, mean_high = bootstrap(score, mean)
+    iqm_low, iqm_high = bootstrap(score, interquartile_mean)
+    return {
+        "player": name, "games": games, "seed": seed, "level": level,
+        "score_mean": float(score.mean()), "score_mean_low": mean_low, "score_mean_high": mean_high,
+        "score_median": float(np.median(score)), "score_iqm": float(interquartile_mean(score)),
+        "score_iqm_low": iqm_low, "score_iqm_high": iqm_high,
+        "points_per_life": float(score.sum() / max(1, deaths.sum())),
+        "level_mean": float(reached.mean()), "level_max": int(reached.max()),
+        "frames_mean": float(words(ended, ram.FRAMES).mean()),
+        "truncated": int((ended[:, ram.GAME_STATE] != ram.HIGH_SCORE_CHECK).sum()),
+        **{f"deaths_{cause}": int(count) for cause, count in zip(ram.DEATH_NAMES, deaths, strict=True)},
+        "start_bonus_mean": float(words(ended, ram.START_BONUS).mean()),
+        "best_game": int(score.argmax()), "best_score": int(score.max()),
+        "seconds": time.perf_counter() - began,
+    }  # fmt: skip
+
+
+# --- filming -------------------------------------------------------------------------------------------------------
+
+
+def film(player: Player, row: Row, max_frames: int = MOST_FRAMES) -> Iterator[Row]:
+    """A game tick by tick, also those between frames; each row is to be drawn before the next is asked for."""
+    games = Games(row[None])
+    live = games.rows[0]
+    while not sim.is_over(live) and not (isinstance(player, Replay) and player.is_finished()):
+        if ram.get_word(live, ram.FRAMES) >= max_frames:
+            return
+        fire, zap, spinner = to_commands(player.act(games.frames), 1)[0].tolist()
+        sim.step_game(live, fire != 0, zap != 0, False, spinner)
+        yield live
+        while not ram.in_control(live) and not sim.is_over(live):
+            sim.step_game(live, False, False, False, 0)
+            yield live
+        games.put(np.array([0]), live[None])
+
+
+def record(
+    name: str,
+    out: Path,
+    *,
+    seed: int = 1,
+    level: int = 1,
+    best_of: int = 1,
+    seconds: float = 45.0,
+    until_level: int = 0,
+    size: int = 360,
+    runs: Path | None = None,
+    max_frames: int = MOST_FRAMES,
+) -> dict[str, Any]:
+    """Film the last `seconds` of a game (0: all of it) into a GIF, MP4 or WebM; of several games, the best.
+
+    With `until_level`, the film ends when that level is done.
+    """
+    drawing.check_recording_path(out)
+    player = find_player(name, runs)
+    rows = starts(best_of, seed=seed, level=level, domain=EVALUATION)
+    chosen = 0
+    if best_of > 1:
+        chosen = int(words(play(player, rows, max_frames=max_frames), ram.SCORE).argmax())
+
+    def shown() -> Iterator[Row]:
+        for live in film(player, rows[chosen].copy(), max_frames):
+            if until_level and live[ram.P1_LEVEL] >= until_level:
+                return
+            yield live
+
+    ticks = sum(1 for _ in shown())
+    first = 0 if seconds <= 0 else max(0, ticks - int(seconds * ram.TICKS_PER_SECOND))
+    step = 2  # every second tick is smooth enough and halves the file
+    score, reached, frames = 0, level, 0
+
+    def pictures() -> Iterator[npt.NDArray[np.uint8]]:
+        nonlocal score, reached, frames
+        for tick, live in enumerate(shown()):
+            score, frames = int(ram.get_word(live, ram.SCORE)), int(ram.get_word(live, ram.FRAMES))
+            reached = int(live[ram.P1_LEVEL]) + 1
+            if tick >= first and (tick - first) % step == 0:
+                yield drawing.render(live, size, size)
+
+    drawing.write_recording(pictures(), out, ram.TICKS_PER_SECOND / step)
+    return {
+        "player": name, "seed": seed, "game": chosen, "score": score, "level": reached,
+        "ticks": ticks, "first_tick": first, "truncated": frames >= max_frames,
+        "file": str(out), "bytes": out.stat().st_size,
+    }  # fmt: skip
+
+
+def table_rows(results: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """Results as text, for a table on the terminal."""
+    lines: list[tuple[str, ...]] = []
+    for r in results:
+        deaths = sorted(((r[f"deaths_{cause}"], cause) for cause in ram.DEATH_NAMES), reverse=True)
+        lost = max(1, sum(count for count, _ in deaths))
+        causes = ", ".join(f"{cause} {count / lost:.0%}" for count, cause in deaths if count / lost >= 0.005)
+        score = f"{r['score_mean']:,.0f} ({r['score_mean_low']:,.0f}–{r['score_mean_high']:,.0f})"
+        figures = f"{r['score_median']:,.0f}", f"{r['points_per_life']:,.0f}", f"{r['level_mean']:.1f}"
+        lines.append((r["player"], score, *figures, causes))
+    return lines
+
+
+TABLE_HEAD = ("player", "mean score (95 %)", "median", "per life", "level", "deaths by")

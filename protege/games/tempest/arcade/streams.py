@@ -1,0 +1,306 @@
+"""Frames of many arcade clients, made into what the rest of the package works with; no socket and no learner in sight.
+
+Packets in; out come the `Frames` that want a decision, as the simulator would give them, and `Steps`: decisions whose
+outcome is known. Only ticks in which the player has control count: what the machine does in between (dying, menus,
+attract mode) passes without a decision and without a trace. Every client has a place; what it plays from its arrival to
+its departure is a stream, cut where a tick is missing.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from protege.games.tempest.arcade import wire
+from protege.games.tempest.rules import ram
+from protege.games.tempest.rules.sim import Commands
+from protege.games.tempest.task.env import OBJECTIVE_SCALE, REWARD_LIMIT, SUBJECTIVE_SCALE, Frames
+from protege.games.tempest.task.observation import VALUES
+from protege.games.tempest.task.teacher import ACTIONS, quantised
+from protege.kernels import kernel
+
+Places = npt.NDArray[np.int64]  # (clients,), each from 0 to the greatest number of clients - 1
+Flags = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float32]
+
+ALIVE: Final = 6  # which of the values says that the player lives
+LIVES: Final = 3  # and which, of 6, how many lives there are
+
+
+def _states(*those: int) -> Flags:
+    table = np.zeros(256, np.bool_)
+    table[list(those)] = True
+    return table
+
+
+_CONTROL: Final = _states(ram.PLAYING, ram.ZOOM)
+_IN_GAME: Final = _states(
+    ram.NEW_LIFE, ram.PLAYING, ram.LIFE_LOST, ram.GAME_OVER, ram.DELAY, ram.LEVEL_DONE, ram.ZOOM_IN, ram.NEW_LIFE_PAUSE,
+    ram.ZOOM,
+)  # fmt: skip
+_JOINT: Final = np.full((2, 2, 256), -1, np.int64)
+_JOINT[ACTIONS[:, 0], ACTIONS[:, 1], ACTIONS[:, 2].astype(np.int64) & 255] = np.arange(len(ACTIONS))
+
+
+def joint_actions(commands: Commands) -> npt.NDArray[np.int64]:
+    """Commands (clients, 3) as joint actions, -1 where the spinner is none of the 11 levels."""
+    return _JOINT[commands[:, 0], commands[:, 1], commands[:, 2].astype(np.int64) & 255]
+
+
+class Steps(NamedTuple):
+    """Decisions and what came of them, at most one of each client.
+
+    The successor of a step is the next one of the same stream. A truncated step closes its stream: its observation is
+    where the stream was cut, and its action and reward never came to anything.
+    """
+
+    clients: Places
+    streams: npt.NDArray[np.int64]  # numbers that are never used again
+    observations: Floats  # (steps, 195)
+    actions: npt.NDArray[np.int64]  # joint actions; -1 for a command that is none of the 44
+    advice: npt.NDArray[np.int64]  # the joint action the teacher advised
+    rewards: Floats  # scaled, added and clipped
+    objectives: Floats  # points, -1000 for a death
+    terminated: Flags
+    truncated: Flags
+    actors: npt.NDArray[np.int64]  # as whoever decided called them
+
+
+@dataclass(frozen=True)
+class Game:
+    """A game that ended, or was cut."""
+
+    client: int
+    score: int  # without the start bonus
+    start_bonus: int
+    level: int  # reached
+    start_level: int
+    frames: int
+    deaths: int
+    truncated: bool  # still running when it had lasted as long as games are counted
+
+
+# Of a client's last decision: there is none; its outcome is not known; its outcome is known, but not its successor.
+_NONE, _AWAITED, _HELD = 0, 1, 2
+_ENDED, _TOO_LONG = 1, 2  # of a game
+
+# What is known of a client.
+CLIENT: Final = np.dtype(
+    [
+        ("stream", "i8"),
+        ("stage", "i8"),  # of the last decision, and what it was
+        ("counter", "i8"),
+        ("action", "i8"),
+        ("advice", "i8"),
+        ("actor", "i8"),
+        ("objective", "f8"),  # and what came of it
+        ("subjective", "f8"),
+        ("terminated", "i8"),
+        ("playing", "i8"),  # the game
+        ("counted", "i8"),  # seen from its beginning, and not reported yet
+        ("state", "i8"),
+        ("mode", "i8"),
+        ("shown", "i8"),  # the score on the screen
+        ("score", "i8"),
+        ("bonus", "i8"),
+        ("level", "i8"),
+        ("start_level", "i8"),
+        ("frames", "i8"),
+        ("deaths", "i8"),
+    ]
+)
+
+
+@kernel
+def _reward(client: Any) -> float:
+    total = OBJECTIVE_SCALE * client["objective"] + SUBJECTIVE_SCALE * client["subjective"]
+    return max(-REWARD_LIMIT, min(REWARD_LIMIT, total))
+
+
+@kernel
+def _put_step(client: Any, place: int, seen: Floats, ended: bool, cut: bool, steps: Steps, at: int) -> None:
+    """The last decision of a client, as a step."""
+    for i in range(VALUES):
+        steps.observations[at, i] = seen[i]
+    steps.clients[at], steps.streams[at] = place, client["stream"]
+    steps.actions[at], steps.advice[at], steps.actors[at] = client["action"], client["advice"], client["actor"]
+    steps.rewards[at] = 0.0 if cut else _reward(client)
+    steps.objectives[at] = 0.0 if cut else client["objective"]
+    steps.terminated[at], steps.truncated[at] = ended, cut
+
+
+@kernel
+def _put_frame(client: Any, packet: Any, seen: Floats, frames: Frames, at: int) -> None:
+    """The coming frame of a client whose player has control."""
+    for i in range(VALUES):
+        frames.observation[at, i] = seen[i]
+    frames.objective[at], frames.subjective[at] = client["objective"], client["subjective"]
+    frames.reward[at] = _reward(client)
+    frames.terminated[at], frames.over[at] = client["terminated"] != 0, False
+    frames.score[at], frames.level[at] = client["score"], client["level"]
+    frames.lives[at], frames.frame[at] = int(round(seen[LIVES] * 6.0)), client["frames"] - 1
+    spinner = wire.spinner_to(packet)
+    frames.advice[at, 0] = frames.advice_full[at, 0] = packet["advised_fire"]
+    frames.advice[at, 1] = frames.advice_full[at, 1] = packet["advised_zap"]
+    frames.advice[at, 2], frames.advice_full[at, 2] = quantised(spinner), spinner
+    client["advice"] = _JOINT[packet["advised_fire"], packet["advised_zap"], quantised(spinner) & 255]
+    client["terminated"] = 0
+
+
+@kernel
+def _follow_game(client: Any, packet: Any, control: bool, in_game: bool) -> None:
+    """Score that never wraps, start bonus apart, frames and deaths; a game that begins."""
+    shown = np.int64(packet["score"])
+    if client["playing"] and in_game:
+        gained = (shown - client["shown"]) % wire.SCORE_WRAP
+        if client["state"] == ram.LEVEL_DONE:
+            client["bonus"] += gained
+        else:
+            client["score"] += gained
+        client["deaths"] += np.int64(packet["done"])
+    client["shown"] = shown
+    if not control:
+        return
+    client["level"] = np.int64(packet["level"]) + 1
+    if not client["playing"]:
+        client["playing"] = 1
+        client["counted"] = 1 if shown == 0 else 0  # a game joined in the middle is played, but is nobody's result
+        client["score"], client["start_level"] = shown, client["level"]
+        client["bonus"], client["deaths"], client["frames"], client["terminated"] = 0, 0, 0, 0
+        client["objective"], client["subjective"] = 0.0, 0.0
+    client["frames"] += 1
+
+
+@kernel
+def _take(
+    clients: npt.NDArray[np.void], seen: Floats, places: Places, packets: wire.Packets, values: Floats,
+    next_stream: int, longest: int, steps: Steps, frames: Frames, asked: Flags, games: npt.NDArray[np.uint8],
+) -> tuple[int, int, int, int, int]:  # fmt: skip
+    """One tick of some clients: how many steps, frames, ended games and wishes to save; the next stream's number."""
+    told = looked = over = saves = 0
+    for i in range(len(places)):
+        place, packet = places[i], packets[i]
+        client, state, lost = clients[place], packet["state"], packet["done"] != 0
+        real = packet["mode"] & ram.REAL_GAME != 0
+        in_game = real and _IN_GAME[state]
+        control = real and _CONTROL[state] and values[i, ALIVE] > 0.5 and not lost
+        follows = np.int64(packet["counter"]) == (client["counter"] + 1) & 0xFFFF
+        stage, ended = client["stage"], False
+        if stage == _AWAITED and follows:
+            client["objective"], client["subjective"] = packet["objective"], packet["subjective"]
+            client["terminated"] = 1 if lost else 0
+            stage, ended = _HELD, lost
+        cut = stage != _NONE and not ended and not (follows and in_game)
+        if ended or cut or (stage == _HELD and control):
+            _put_step(client, place, seen[place], ended, cut, steps, told)
+            told += 1
+            stage = _NONE
+        if cut:
+            client["stream"] = next_stream
+            next_stream += 1
+        games[i] = _ENDED if client["playing"] and not in_game else 0
+        _follow_game(client, packet, control, in_game)
+        if client["counted"] and client["frames"] > longest:
+            games[i] = _TOO_LONG
+        over += games[i] != 0
+        saves += packet["save"]
+        client["counter"], client["state"], client["mode"] = packet["counter"], state, packet["mode"]
+        asked[i] = control
+        if control:
+            for j in range(VALUES):  # what lies a rounding error outside is put inside
+                seen[place, j] = max(np.float32(-1), min(np.float32(1), values[i, j]))
+            _put_frame(client, packet, seen[place], frames, looked)
+            looked += 1
+            stage = _AWAITED
+        client["stage"] = stage
+    return told, looked, over, saves, next_stream
+
+
+def _new_steps(count: int) -> Steps:
+    numbers = [np.empty(count, np.int64) for _ in range(5)]
+    rewards = [np.empty(count, np.float32) for _ in range(2)]
+    flags = [np.empty(count, np.bool_) for _ in range(2)]
+    seen = np.empty((count, VALUES), np.float32)
+    return Steps._make([*numbers[:2], seen, *numbers[2:4], *rewards, *flags, numbers[4]])
+
+
+def _new_frames(count: int) -> Frames:
+    rewards = [np.empty(count, np.float32) for _ in range(3)]
+    flags = [np.empty(count, np.bool_) for _ in range(2)]
+    numbers = [np.empty(count, np.int64) for _ in range(4)]
+    commands = [np.empty((count, 3), np.int8) for _ in range(2)]
+    seen = np.empty((count, VALUES), np.float32)
+    return Frames._make([seen, *rewards, *flags, *numbers, *commands, np.empty(count)])
+
+
+class Streams:
+    """What is known of every client."""
+
+    def __init__(self, places: int = wire.MOST_CLIENTS, *, seed: int = 0, longest_game: int = 200_000):
+        self.clients = np.zeros(places, CLIENT)
+        self.seen = np.zeros((places, VALUES), np.float32)  # where the last decision was made
+        self.longest_game = longest_game
+        self.finished: list[Game] = []  # since whoever is interested last looked and emptied it
+        self.save_asked = False  # by any client, since it was last looked at and set back
+        self._frames: dict[int, Frames] = {}  # by number of clients: used again and again, as those of the simulator
+        self._asked, self._games = np.zeros(places, np.bool_), np.zeros(places, np.uint8)
+        self._random = np.random.default_rng(seed)
+        self._next_stream = 0
+
+    def open(self, place: int) -> None:
+        """A client has come."""
+        self.clients[place] = np.zeros((), CLIENT)
+        self._renumber(place)
+
+    def cut(self, place: int) -> Steps:
+        """A client has gone, or what it sent last cannot be used: its stream ends here."""
+        client, steps = self.clients[place], _new_steps(1)
+        if client["stage"] == _NONE:
+            return Steps._make([part[:0] for part in steps])
+        _put_step(client, place, self.seen[place], False, True, steps, 0)
+        client["stage"] = _NONE
+        self._renumber(place)
+        return steps
+
+    def take(self, places: Places, packets: wire.Packets, values: Floats) -> tuple[Steps, Flags, Frames]:
+        """One tick of some clients: steps that are now complete, who wants a decision, and the frames to decide on."""
+        count = len(places)
+        steps, frames = _new_steps(count), self._frames_of(count)
+        asked, games = self._asked[:count], self._games[:count]
+        told, looked, over, saves, self._next_stream = _take(
+            self.clients, self.seen, places, packets, values, self._next_stream, self.longest_game, steps, frames,
+            asked, games,
+        )  # fmt: skip
+        self.save_asked |= saves > 0
+        for i in np.flatnonzero(games).tolist() if over else ():
+            self._finish(int(places[i]), truncated=bool(games[i] == _TOO_LONG))
+        self._random.random(out=frames.chance)
+        if told < count:
+            steps = Steps._make([part[:told] for part in steps])
+        if looked < count:
+            frames = Frames._make([part[:looked] for part in frames])
+        return steps, asked, frames
+
+    def decided(self, places: Places, actions: npt.ArrayLike, actors: npt.ArrayLike) -> None:
+        """The joint actions these clients were told, and who chose them."""
+        self.clients["action"][places] = actions
+        self.clients["actor"][places] = actors
+
+    def _frames_of(self, count: int) -> Frames:
+        if count not in self._frames:
+            self._frames[count] = _new_frames(count)
+        return self._frames[count]
+
+    def _renumber(self, place: int) -> None:
+        self.clients[place]["stream"] = self._next_stream
+        self._next_stream += 1
+
+    def _finish(self, place: int, truncated: bool) -> None:
+        client = self.clients[place]
+        if client["counted"]:
+            names = ("score", "bonus", "level", "start_level", "frames", "deaths")
+            score, bonus, level, start, frames, deaths = (int(client[name]) for name in names)
+            self.finished.append(Game(place, score, bonus, level, start, frames - truncated, deaths, truncated))
+        client["counted"] = 0
+        client["playing"] = int(truncated)

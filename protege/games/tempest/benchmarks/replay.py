@@ -1,0 +1,241 @@
+"""The Rainbow learner: its update beside a bare pass, its replay beside a plain one."""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from protege import ProtegeError
+from protege.slices import Figures, Side, alternate
+
+if TYPE_CHECKING:
+    from protege.learn.replay import Replay
+
+
+def rainbow_update(seconds: float, stored: int = 1_000_000) -> Figures:
+    """Milliseconds of a Rainbow update on 256 samples out of a million, beside a bare forward and backward pass.
+
+    An update is everything: drawing from the replay, both networks, targets, optimiser, new priorities. All in one
+    thread, except where the name says two. Beside it the optional networks, and decisions a second of the default one.
+    `cpu` figures count the thread's own time, which other programs on the machine disturb less.
+    """
+    import torch
+
+    from protege.games.tempest.agents.attention import FACTORS, AttentionConfig, RainbowPupil, build_network, shape_of
+    from protege.learn.rainbow import Rainbow, RainbowConfig
+
+    torch.set_num_threads(1)
+    config = RainbowConfig()
+    memory, random = filled_replay(stored), np.random.default_rng(1)
+    network = build_network(shape_of(AttentionConfig(), config))
+    observation = memory.sample(config.batch, config.beta, random).observation
+    to_logits = torch.randn(network(torch.from_numpy(observation)).shape)
+
+    def updating(threads: int = 1, **options: bool) -> Callable[[], object]:
+        shape = shape_of(AttentionConfig(**options), config)
+        learner = Rainbow(build_network(shape), config, factors=FACTORS, threads=threads)
+
+        def update() -> None:
+            batch = memory.sample(config.batch, config.beta, random)
+            _, divergences = learner.update(batch, config.cloning)
+            memory.update(batch.handle, divergences)
+
+        return update
+
+    def bare() -> object:
+        return torch.autograd.grad(network(torch.from_numpy(observation)), list(network.parameters()), to_logits)
+
+    def deciding(games: int) -> Callable[[], object]:
+        pupil = RainbowPupil(network.frozen())
+        return lambda: pupil.values(observation[:games]).argmax(1)
+
+    cpu_s: dict[str, list[float]] = {}
+
+    def timed(name: str, work: Callable[[], object]) -> Side:
+        work()  # the first time also allocates
+        spent = cpu_s[name] = []
+
+        def side() -> tuple[int, float]:
+            began, before = time.perf_counter(), time.thread_time()
+            work()
+            spent.append(time.thread_time() - before)
+            return 1, time.perf_counter() - began
+
+        return side
+
+    works = {"update": updating(), "bare": bare, "update_2_threads": updating(threads=2)}
+    works |= {f"update_{option}": updating(**{option: True}) for option in ("self_attention", "separate_heads")}
+    deciders = {f"decide_{games}": deciding(games) for games in (1, 16, 256)}
+    rates = alternate({name: timed(name, work) for name, work in (works | deciders).items()}, seconds)
+    figures: Figures = {f"{name}_ms": 1000 / rates[name] for name in works}
+    figures |= {f"{name}_cpu_ms": 1000 * float(np.median(cpu_s[name])) for name in works if "threads" not in name}
+    for kind in ("", "_cpu"):
+        figures[f"ratio{kind}"] = figures[f"update{kind}_ms"] / figures[f"bare{kind}_ms"]
+    for games in (1, 16, 256):
+        figures[f"decisions_per_s_{games}"] = games * rates[f"decide_{games}"]
+        figures[f"decisions_per_cpu_s_{games}"] = games / float(np.median(cpu_s[f"decide_{games}"]))
+    return figures | {"batch": config.batch, "replay": len(memory)}
+
+
+def filled_replay(steps: int) -> "Replay":
+    """A replay in which so many steps can be drawn: noise, in episodes of 500 steps."""
+    from protege.games.tempest.task.packing import PACKING
+    from protege.learn.replay import Actor, Replay, ReplayConfig
+
+    dice, streams = np.random.default_rng(1), np.arange(1024)
+    seen = dice.uniform(-1, 1, (len(streams), len(PACKING.scale))).astype(np.float32)
+    replay = Replay(PACKING, ReplayConfig(capacity=steps + 100 * len(streams)))
+    while len(replay) < steps:
+        chance = dice.random(len(streams))
+        actors = np.where(chance < 0.5, Actor.TEACHER, Actor.PUPIL)
+        actions = dice.integers(0, 44, len(streams))
+        replay.add(streams, seen, actions, chance, chance < 1 / 500, np.zeros(len(streams), np.bool_), actors, actions)
+    return replay
+
+
+class _PlainReplay:
+    """What one would write first: both observations of every transition as they are, a binary tree in NumPy."""
+
+    def __init__(self, capacity: int, values: int):
+        self.capacity, self.position = capacity, 0
+        self.observation = np.empty((capacity, values), np.float32)
+        self.next_observation = np.empty((capacity, values), np.float32)
+        self.action, self.reward = np.empty(capacity, np.int64), np.empty(capacity, np.float32)
+        self.terminated = np.empty(capacity, np.bool_)
+        self.leaves = 1 << (capacity - 1).bit_length()
+        self.sums = np.zeros(2 * self.leaves)  # the children of node i are 2 i and 2 i + 1
+
+    def add(self, *transitions: npt.NDArray[Any]) -> None:
+        slots = (self.position + np.arange(len(transitions[0]))) % self.capacity
+        arrays: list[npt.NDArray[Any]] = [self.observation, self.next_observation, self.action]
+        arrays += [self.reward, self.terminated]
+        for array, given in zip(arrays, transitions, strict=True):
+            array[slots] = given
+        self.position += len(slots)
+        self.update(slots, np.ones(len(slots)))
+
+    def update(self, slots: npt.NDArray[np.int64], priorities: npt.NDArray[np.float64]) -> None:
+        nodes = slots + self.leaves
+        self.sums[nodes] = priorities
+        while nodes[0] > 1:
+            nodes = np.unique(nodes >> 1)
+            self.sums[nodes] = self.sums[2 * nodes] + self.sums[2 * nodes + 1]
+
+    def sample(self, count: int, beta: float, random: np.random.Generator) -> list[npt.NDArray[Any]]:
+        total = self.sums[1]
+        left = (np.arange(count) + random.random(count)) * (total / count)
+        nodes = np.ones(count, np.int64)
+        while nodes[0] < self.leaves:
+            nodes *= 2
+            right = left >= self.sums[nodes]
+            left -= np.where(right, self.sums[nodes], 0)
+            nodes += right
+        slots = nodes - self.leaves
+        weight = (min(self.position, self.capacity) * self.sums[nodes] / total) ** -beta
+        arrays = self.observation, self.next_observation, self.action, self.reward, self.terminated
+        return [slots, weight / weight.max(), *(array[slots] for array in arrays)]
+
+
+def _played(games: int, rounds: int) -> tuple[npt.NDArray[np.float32], ...]:
+    """Rounds of the teacher's games: observations and those after them, rewards, terminations."""
+    from protege.games.tempest.task.env import Games, starts
+
+    all_of_them = Games(starts(games, level=[1 + i % 40 for i in range(games)]))
+    found = []
+    for _ in range(200 + rounds):  # past the quiet beginning of a game
+        before = all_of_them.frames.observation.copy()
+        frames = all_of_them.step(all_of_them.frames.advice)
+        found.append((before, frames.observation.copy(), frames.reward.copy(), frames.terminated.copy()))
+    seen, following, rewards, terminated = (np.array(kind[200:]) for kind in zip(*found, strict=True))
+    return seen, following, rewards, terminated
+
+
+def _need_memory(needed: int) -> None:
+    import psutil
+
+    free = psutil.virtual_memory().available
+    if needed > free:
+        raise ProtegeError(f"this benchmark needs {needed / 1e9:.1f} GB of free memory; there are {free / 1e9:.1f} GB")
+
+
+def replay(seconds: float, capacity: int = 15_000_000) -> Figures:
+    """Milliseconds to draw, gather and update 256 steps of a full replay; steps added a second; gigabytes.
+
+    512 games add a step at a time. Beside it a plain NumPy replay, smaller, because as large it would not fit.
+    """
+    import psutil
+
+    from protege.games.tempest.task.packing import PACKING
+    from protege.learn.replay import Replay, ReplayConfig, bytes_needed
+
+    count, rounds, values = 512, 64, len(PACKING.scale)
+    plain_capacity = min(capacity, 1_000_000)
+    _need_memory(bytes_needed(PACKING, capacity) + plain_capacity * (8 * values + 32) + 10**9)
+    random = np.random.default_rng(1)
+    seen, following, rewards, terminated = _played(count, rounds)
+    actions, streams = random.integers(0, 44, count), np.arange(count)
+    never, actors = np.zeros(count, np.bool_), np.ones(count, np.int64)
+    memory = Replay(PACKING, ReplayConfig(capacity=capacity))
+    plain = _PlainReplay(plain_capacity, values)
+    cpu: dict[str, list[float]] = {}  # seconds of each slice, for each draw or step
+
+    def side(name: str, amount: int, work: Callable[[], None]) -> Side:
+        def timed() -> tuple[int, float]:
+            began, before = time.perf_counter(), time.thread_time()
+            work()
+            cpu.setdefault(name, []).append((time.thread_time() - before) / amount)
+            return amount, time.perf_counter() - began
+
+        return timed
+
+    def add() -> None:
+        for i in range(rounds):
+            memory.add(streams, seen[i], actions, rewards[i], terminated[i], never, actors)
+
+    def draw() -> None:
+        for _ in range(20):
+            batch = memory.sample(256, 0.4, random)
+            memory.update(batch.handle, random.random(256))
+
+    def plain_add() -> None:
+        for i in range(rounds):
+            plain.add(seen[i], following[i], actions, rewards[i], terminated[i])
+
+    def plain_draw() -> None:
+        for _ in range(20):
+            batch = plain.sample(256, 0.4, random)
+            plain.update(batch[0], random.random(256))
+
+    add()  # compile
+    draw()
+    memory.flush()
+    resident = psutil.Process().memory_info().rss
+    filling = side("filling", rounds * count, add)
+    slices = [filling() for _ in range(-(-capacity // (rounds * count)))]
+    resident = psutil.Process().memory_info().rss - resident
+    while plain.position < plain.capacity:
+        plain_add()  # untimed
+    draws = alternate({"ours": side("draw", 20, draw), "plain": side("plain_draw", 20, plain_draw)}, seconds)
+    both = {"ours": side("add", rounds * count, add), "plain": side("plain_add", rounds * count, plain_add)}
+    adds = alternate(both, seconds)
+    return {
+        "sample_ms": 1000 / draws["ours"],
+        "sample_ms_quiet": 1000 / draws["ours_quiet"],
+        "sample_cpu_ms": 1000 * float(np.median(cpu["draw"])),
+        "plain_sample_ms": 1000 / draws["plain"],
+        "sample_ratio": draws["ours"] / draws["plain"],
+        "adds_per_s": float(np.median([done / took for done, took in slices])),
+        "adds_per_cpu_s": 1 / float(np.median(cpu["filling"])),
+        "adds_per_s_full": adds["ours"],
+        "plain_adds_per_s_full": adds["plain"],
+        "adds_ratio": adds["ours"] / adds["plain"],
+        "gigabytes": memory.nbytes / 1e9,
+        "gigabytes_resident": resident / 1e9,
+        "plain_gigabytes_as_large": capacity * (8 * values + 32) / 1e9,
+        "steps": len(memory),
+        "capacity": capacity,
+        "plain_capacity": plain_capacity,
+        "threads": 1,
+    }

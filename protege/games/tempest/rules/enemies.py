@@ -1,0 +1,729 @@
+"""What enemies and their shots do in a tick, on one game's row.
+
+Each enemy stores the point where its movement script resumes; the functions here are those scripts, by the machine's
+own resume points. Explosions and the player's death are here too, because enemies start them. One file above 600 lines:
+the scripts share their vertical motion and their flips, and a tick runs through all of them.
+
+`slot &= 7` at the top of a function tells the compiler that a slot is never negative; without it every access to memory
+also tests for an index from the end, about 5 % of a tick.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from protege.games.tempest.rules import ram
+from protege.games.tempest.rules.nymphs import cargo_entry, random_byte, release_cargo
+from protege.games.tempest.rules.ram import Row, get
+from protege.kernels import kernel
+
+# What a climb ended in.
+CLIMBED: Final = 0
+BECAME_RIDER: Final = 1
+SPLIT_UP: Final = 2
+# Explosion types.
+BLAST_ENEMY: Final = 0
+BLAST_PLAYER: Final = 1
+BLAST_FUSEBALL: Final = 2  # and 3, 4 by value
+BLAST_GRAB: Final = 5
+STRAY_DIRECTION: Final = 0x0382  # a display byte the machine reads when the first rim rider cannot be found
+SHOT_THRESHOLD: Final = np.array([0x00, 0xE0, 0xF0, 0xFA, 0xFF], np.int64)  # by enemy shots in flight
+
+
+@kernel
+def start_blast(row: Row, kind: int, lane: int, depth: int) -> None:
+    """Begin an explosion in the highest free slot, or in the oldest one if all are busy."""
+    slot = -1
+    for s in range(ram.BLAST_COUNT - 1, -1, -1):
+        if row[ram.BLAST_DEPTH + s] == 0:
+            slot = s
+            row[ram.EXPLOSIONS] += 1
+            break
+    if slot < 0:
+        slot = 0
+        for s in range(1, ram.BLAST_COUNT):
+            if row[ram.BLAST_PHASE + s] > row[ram.BLAST_PHASE + slot]:
+                slot = s
+    row[ram.BLAST_LANE + slot] = lane
+    row[ram.BLAST_TYPE + slot] = kind
+    row[ram.BLAST_DEPTH + slot] = depth
+    row[ram.BLAST_PHASE + slot] = 0
+
+
+@kernel
+def kill_player(row: Row, cause: int) -> None:
+    """The player dies; a second cause in the same tick adds its explosion but is not tallied."""
+    if row[ram.PLAYER_EDGE] & ram.DYING == 0:
+        ram.add_to_word(row, ram.DEATHS + 8 * cause, 1)
+    grabbed = cause == ram.BY_GRAB
+    row[ram.PLAYER_EDGE] = ram.GRABBED if grabbed else ram.BLOWN_UP
+    kind = BLAST_GRAB if grabbed else BLAST_PLAYER
+    start_blast(row, kind, get(row, ram.PLAYER_LANE), get(row, ram.PLAYER_DEPTH))
+
+
+# --- vertical motion -------------------------------------------------------------------------------------------------
+
+
+@kernel
+def depth_word(row: Row, slot: int) -> int:
+    """Depth and fraction as one 8.8 number."""
+    return get(row, ram.ENEMY_DEPTH + slot) << 8 | get(row, ram.ENEMY_FRACTION + slot)
+
+
+@kernel
+def speed_word(row: Row, kind: int) -> int:
+    """A type's speed; negative numbers as 16-bit two's complement."""
+    return get(row, ram.SPEED_HIGH + kind) << 8 | get(row, ram.SPEED_LOW + kind)
+
+
+@kernel
+def toward_player(row: Row, slot: int) -> int:
+    """The direction bit that leads to the player's lane; exactly opposite counts as decreasing."""
+    d = get(row, ram.PLAYER_LANE) - get(row, ram.ENEMY_LANE + slot)
+    if row[ram.OPEN] == 0:
+        return 0 if d & 15 >= 8 else ram.INCREASING
+    return ram.INCREASING if d >= 0 else 0
+
+
+@kernel
+def set_direction(row: Row, slot: int, bit: int) -> None:
+    """Set the direction bit of an enemy."""
+    row[ram.ENEMY_TYPE + slot] = get(row, ram.ENEMY_TYPE + slot) & ~ram.INCREASING | bit
+
+
+@kernel
+def reach_rim(row: Row, slot: int) -> int:
+    """An enemy came to the player's depth: it bounces, waits for its flip to end, or becomes a rim rider."""
+    slot &= 7
+    player_depth = get(row, ram.PLAYER_DEPTH)
+    row[ram.ENEMY_DEPTH + slot] = player_depth
+    type_byte = get(row, ram.ENEMY_TYPE + slot)
+    if type_byte & ram.TYPE_BITS == ram.PULSAR and row[ram.NYMPHS_LEFT] != 0:
+        row[ram.ENEMY_INFO + slot] ^= ram.MOVING_AWAY
+        return CLIMBED
+    if type_byte & ram.BETWEEN_LANES != 0:
+        row[ram.ENEMY_DEPTH + slot] = player_depth + 1
+        return CLIMBED
+    row[ram.ENEMIES_IN_TUBE] -= 1
+    if row[ram.ENEMIES_ON_RIM] == 1:
+        other = get(row, STRAY_DIRECTION)
+        for s in range(ram.ENEMY_COUNT - 1, -1, -1):
+            if s != slot and get(row, ram.ENEMY_DEPTH + s) == player_depth:
+                other = get(row, ram.ENEMY_TYPE + s)
+                break
+        # The second rider loses its type bits: a pulsar becomes a flipper, and the counts do not follow.
+        row[ram.ENEMY_TYPE + slot] = (other & ram.INCREASING) ^ ram.INCREASING
+    else:
+        set_direction(row, slot, toward_player(row, slot))
+    row[ram.ENEMIES_ON_RIM] += 1
+    return BECAME_RIDER
+
+
+@kernel
+def climb(row: Row, slot: int, kind: int) -> int:
+    """Move towards the rim at the speed of a type; says what came of it."""
+    slot &= 7
+    word = (depth_word(row, slot) + speed_word(row, kind)) & 0xFFFF
+    depth = word >> 8
+    row[ram.ENEMY_FRACTION + slot] = word & 0xFF
+    row[ram.ENEMY_DEPTH + slot] = depth
+    if depth <= get(row, ram.PLAYER_DEPTH):
+        return reach_rim(row, slot)
+    cargo = get(row, ram.ENEMY_INFO + slot) & ram.CARGO_BITS
+    if depth < 0x20 and cargo != 0:
+        row[ram.ENEMIES_IN_TUBE] -= 1
+        row[ram.TYPE_COUNT + (row[ram.ENEMY_TYPE + slot] & ram.TYPE_BITS)] -= 1
+        row[ram.ENEMY_DEPTH + slot] = 0
+        release_cargo(row, get(row, ram.ENEMY_LANE + slot), depth, cargo)
+        row[ram.ENEMY_SCRIPT + slot] = cargo_entry(cargo)
+        return SPLIT_UP
+    return CLIMBED
+
+
+@kernel
+def descend(row: Row, slot: int, kind: int) -> int:
+    """Move away from the rim; returns the new depth."""
+    slot &= 7
+    word = (depth_word(row, slot) - speed_word(row, kind)) & 0xFFFF
+    depth = word >> 8
+    if depth >= ram.FAR_END:
+        depth = 0xF2
+    row[ram.ENEMY_FRACTION + slot] = word & 0xFF
+    row[ram.ENEMY_DEPTH + slot] = depth
+    return depth
+
+
+# --- flipping and riding the rim -------------------------------------------------------------------------------------
+
+
+@kernel
+def start_flip(row: Row, slot: int) -> None:
+    """Begin to turn over into the next lane; while flipping the lane byte is the pivot line."""
+    slot &= 7
+    type_byte = get(row, ram.ENEMY_TYPE + slot)
+    lane = get(row, ram.ENEMY_LANE + slot)
+    if row[ram.OPEN] != 0:
+        if type_byte & ram.INCREASING != 0:
+            if lane >= 14:
+                type_byte &= ~ram.INCREASING
+        elif lane == 0:
+            type_byte |= ram.INCREASING
+    row[ram.ENEMY_TYPE + slot] = type_byte | ram.BETWEEN_LANES
+    if type_byte & ram.INCREASING != 0:
+        angle = get(row, ram.TUBE_ANGLE + lane) + 8
+        row[ram.ENEMY_LANE + slot] = (lane + 1) & 15
+    else:
+        angle = get(row, ram.TUBE_ANGLE + lane)
+    row[ram.ENEMY_EDGE + slot] = 0x80 + (angle & 15)
+
+
+@kernel
+def flip_step(row: Row, slot: int) -> bool:
+    """One step of the turn; True when the enemy lies in its new lane."""
+    slot &= 7
+    type_byte = get(row, ram.ENEMY_TYPE + slot)
+    lane = get(row, ram.ENEMY_LANE + slot)
+    angle = get(row, ram.ENEMY_EDGE + slot)
+    before = (lane - 1) & 15
+    if type_byte & ram.INCREASING != 0:
+        angle = (angle - 1) & 15
+        if angle == get(row, ram.TUBE_ANGLE + lane):
+            row[ram.ENEMY_TYPE + slot] = type_byte & ~ram.BETWEEN_LANES
+            row[ram.ENEMY_EDGE + slot] = (lane + 1) & 15
+            return True
+    else:
+        angle = (angle + 1) & 15
+        if angle == (get(row, ram.TUBE_ANGLE + before) + 8) & 15:
+            row[ram.ENEMY_TYPE + slot] = type_byte & ~ram.BETWEEN_LANES
+            row[ram.ENEMY_EDGE + slot] = lane
+            row[ram.ENEMY_LANE + slot] = before
+            return True
+    row[ram.ENEMY_EDGE + slot] = 0x80 + angle
+    return False
+
+
+@kernel
+def meets_player(row: Row, slot: int) -> bool:
+    """The enemy lies flat in the player's lane."""
+    return row[ram.ENEMY_LANE + slot] == row[ram.PLAYER_LANE] and row[ram.ENEMY_EDGE + slot] == row[ram.PLAYER_EDGE]
+
+
+@kernel
+def grab(row: Row, slot: int) -> None:
+    """A rider takes the player who sits in its lane."""
+    if row[ram.ENEMY_TYPE + slot] & ram.BETWEEN_LANES == 0 and meets_player(row, slot):
+        kill_player(row, ram.BY_GRAB)
+
+
+@kernel
+def sit_on_rim(row: Row, slot: int) -> None:
+    """A rider has arrived in a lane: it stays four ticks, grabbing whoever is there."""
+    row[ram.ENEMY_COUNTER + slot] = 4
+    grab(row, slot)
+    row[ram.ENEMY_SCRIPT + slot] = 0x46
+
+
+@kernel
+def goes_on(row: Row, slot: int) -> bool:
+    """Climb (or descend) at the enemy's own speed; False when that ended its script for this tick."""
+    slot &= 7
+    kind = get(row, ram.ENEMY_TYPE + slot) & ram.TYPE_BITS
+    if row[ram.ENEMY_INFO + slot] & ram.MOVING_AWAY != 0:
+        descend(row, slot, kind)
+        return True
+    outcome = climb(row, slot, kind)
+    if outcome == BECAME_RIDER:
+        sit_on_rim(row, slot)
+    return outcome == CLIMBED
+
+
+@kernel
+def count_down(row: Row, slot: int) -> bool:
+    """Decrement the script counter; True while it is not zero."""
+    row[ram.ENEMY_COUNTER + slot] -= 1
+    return row[ram.ENEMY_COUNTER + slot] != 0
+
+
+@kernel
+def begin(row: Row, slot: int, counter: int) -> None:
+    """Set the script counter and start a flip."""
+    row[ram.ENEMY_COUNTER + slot] = counter
+    start_flip(row, slot)
+
+
+# --- fuseballs -------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def start_leap(row: Row, slot: int, direction: int) -> None:
+    """Leave a line for the next one. For fuseballs a clear direction bit means increasing."""
+    line = get(row, ram.ENEMY_LANE + slot)
+    if row[ram.OPEN] != 0 and (line == 15 and direction == 0 or line == 0 and direction != 0):
+        direction ^= ram.INCREASING
+    kind = get(row, ram.ENEMY_TYPE + slot) & ~ram.INCREASING
+    row[ram.ENEMY_TYPE + slot] = kind | direction | ram.BETWEEN_LANES
+    if direction == 0:
+        row[ram.ENEMY_EDGE + slot] = 0x81
+    else:
+        row[ram.ENEMY_LANE + slot] = (line - 1) & 15
+        row[ram.ENEMY_EDGE + slot] = 0x87
+
+
+@kernel
+def chase_leap(row: Row, slot: int) -> None:
+    """Leap towards the player."""
+    start_leap(row, slot, toward_player(row, slot) ^ ram.INCREASING)
+
+
+@kernel
+def random_leap(row: Row, slot: int) -> None:
+    """Leap either way."""
+    start_leap(row, slot, random_byte(row) & ram.INCREASING)
+
+
+@kernel
+def leap_if(row: Row, slot: int, chase: bool) -> bool:
+    """A leap for certain: after the player or at random."""
+    if chase:
+        chase_leap(row, slot)
+    else:
+        random_leap(row, slot)
+    return True
+
+
+@kernel
+def maybe_leap(row: Row, slot: int) -> bool:
+    """Leap by chance, only at depths with bit 5 set; odd slots chase where the level says so."""
+    if row[ram.ENEMY_DEPTH + slot] & 0x20 == 0 or random_byte(row) < get(row, ram.FUSE_THRESHOLD):
+        return False
+    return leap_if(row, slot, row[ram.FUSE_FLAGS] & 0x40 != 0 and slot & 1 == 1)
+
+
+@kernel
+def move_fuseball(row: Row, slot: int) -> bool:
+    """One tick along a line; True if it leapt."""
+    slot &= 7
+    flags = get(row, ram.FUSE_FLAGS)
+    if row[ram.ENEMY_INFO + slot] & ram.MOVING_AWAY != 0:
+        if descend(row, slot, ram.FUSEBALL) >= 0x80:
+            return leap_if(row, slot, flags & 0x40 != 0)
+        return maybe_leap(row, slot)
+    word = (depth_word(row, slot) + speed_word(row, ram.FUSEBALL)) & 0xFFFF
+    depth = word >> 8
+    row[ram.ENEMY_FRACTION + slot] = word & 0xFF
+    row[ram.ENEMY_DEPTH + slot] = depth
+    player_depth = get(row, ram.PLAYER_DEPTH)
+    if depth < player_depth:
+        row[ram.ENEMY_DEPTH + slot] = player_depth
+        return leap_if(row, slot, flags & 0x80 != 0)
+    if row[ram.NYMPHS_LEFT] == 0:
+        return False
+    if row[ram.LEVEL_INDEX] < 17 and depth < 0x20:
+        return leap_if(row, slot, flags & 0x80 != 0)
+    return maybe_leap(row, slot)
+
+
+@kernel
+def end_leap(row: Row, slot: int) -> bool:
+    """A step of the leap; True when it has ended."""
+    type_byte = get(row, ram.ENEMY_TYPE + slot)
+    if type_byte & ram.INCREASING == 0:
+        row[ram.ENEMY_EDGE + slot] += 1
+        if row[ram.ENEMY_EDGE + slot] != 0x88:
+            return False
+        row[ram.ENEMY_LANE + slot] = (row[ram.ENEMY_LANE + slot] + 1) & 15
+    else:
+        row[ram.ENEMY_EDGE + slot] -= 1
+        if row[ram.ENEMY_EDGE + slot] != 0x80:
+            return False
+    row[ram.ENEMY_TYPE + slot] = type_byte & ~ram.BETWEEN_LANES
+    row[ram.ENEMY_EDGE + slot] = 0x20
+    row[ram.ENEMY_INFO + slot] ^= ram.MOVING_AWAY
+    return True
+
+
+@kernel
+def touch(row: Row, slot: int, script: int) -> None:
+    """A fuseball kills by touch, even a player who is already dying; then its script goes on at `script`."""
+    if row[ram.ENEMY_DEPTH + slot] == row[ram.PLAYER_DEPTH] and row[ram.ENEMY_LANE + slot] == row[ram.PLAYER_LANE]:
+        kill_player(row, ram.BY_FUSE)
+    row[ram.ENEMY_SCRIPT + slot] = script
+
+
+@kernel
+def wait_in_leap(row: Row, slot: int) -> None:
+    """Three ticks until the next step of a leap."""
+    row[ram.ENEMY_COUNTER + slot] = 3
+    touch(row, slot, 0x6B)
+
+
+@kernel
+def run_fuseball(row: Row, slot: int, at: int) -> None:
+    """The fuseball's script: along a line, then step by step across to the next."""
+    slot &= 7
+    if at == 0x67:
+        wait_in_leap(row, slot)
+        return
+    if at == 0x6B:
+        if count_down(row, slot):
+            touch(row, slot, 0x6B)
+            return
+        if not end_leap(row, slot):
+            row[ram.ENEMY_SCRIPT + slot] = 0x67
+            return
+        if row[ram.NYMPHS_LEFT] == 0:
+            if row[ram.ENEMY_DEPTH + slot] == row[ram.PLAYER_DEPTH]:
+                chase_leap(row, slot)
+                wait_in_leap(row, slot)
+                return
+            # Meant to send it up; the machine masks the wrong way and clears its other bits.
+            row[ram.ENEMY_INFO + slot] &= ram.MOVING_AWAY
+    if move_fuseball(row, slot):
+        wait_in_leap(row, slot)
+    else:
+        touch(row, slot, 0x64)
+
+
+# --- pulsars ---------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def move_pulsar(row: Row, slot: int, script: int) -> None:
+    """One tick up or down; the pulse kills whoever shares the lane. Then the script goes on at `script`."""
+    slot &= 7
+    row[ram.ENEMY_SCRIPT + slot] = script
+    pulse_depth = get(row, ram.PULSE_DEPTH)
+    outcome = CLIMBED
+    if row[ram.ENEMY_INFO + slot] & ram.MOVING_AWAY == 0:
+        kind = ram.PULSAR if get(row, ram.ENEMY_DEPTH + slot) < pulse_depth else ram.FLIPPER
+        outcome = climb(row, slot, kind)
+    elif descend(row, slot, ram.PULSAR) >= pulse_depth or row[ram.NYMPHS_LEFT] == 0:
+        row[ram.ENEMY_INFO + slot] ^= ram.MOVING_AWAY
+    live = row[ram.PULSE_PHASE] & 0x80 == 0
+    if live and get(row, ram.ENEMY_DEPTH + slot) < pulse_depth and meets_player(row, slot):
+        kill_player(row, ram.BY_PULSE)
+    if outcome == BECAME_RIDER:
+        sit_on_rim(row, slot)
+
+
+@kernel
+def start_pulsar(row: Row, slot: int) -> None:
+    """Begin a wait of pulsar moves."""
+    row[ram.ENEMY_COUNTER + slot] = row[ram.PULSAR_WAIT]
+    move_pulsar(row, slot, 0x76)
+
+
+@kernel
+def run_pulsar(row: Row, slot: int, at: int) -> None:
+    """The pulsar's script: a wait, then a flip towards the player when no pulse is near."""
+    slot &= 7
+    if at == 0x72:
+        start_pulsar(row, slot)
+        return
+    if at == 0x82:
+        if flip_step(row, slot):
+            start_pulsar(row, slot)
+        return
+    if at == 0x76 and count_down(row, slot):
+        move_pulsar(row, slot, 0x76)
+        return
+    phase = get(row, ram.PULSE_PHASE)
+    soon = (phase + 4 * get(row, ram.PULSE_STEP)) & 0xFF
+    if phase & soon & 0x80 == 0:
+        move_pulsar(row, slot, 0x7D)
+        return
+    set_direction(row, slot, toward_player(row, slot))
+    start_flip(row, slot)
+    row[ram.ENEMY_SCRIPT + slot] = 0x82
+
+
+@kernel
+def beat_pulse(row: Row) -> None:
+    """Advance the pulse phase, turning it round at its ends."""
+    phase = (get(row, ram.PULSE_PHASE) + get(row, ram.PULSE_STEP)) & 0xFF
+    row[ram.PULSE_PHASE] = phase
+    if 15 <= phase < 0x80 or 0x80 <= phase < 0x100 - 63:
+        row[ram.PULSE_STEP] = (256 - get(row, ram.PULSE_STEP)) & 0xFF
+
+
+# --- spikers ---------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def relocate_spiker(row: Row, slot: int) -> None:
+    """Move to the lane with the shortest spike; of equals the one visited last."""
+    lane = random_byte(row) & 15
+    best, best_tip = lane, -1
+    for _ in range(ram.LANE_COUNT):
+        if lane != 15 or row[ram.OPEN] == 0:
+            tip = get(row, ram.SPIKE + lane)
+            if tip == 0:
+                tip = 0xFF
+            if tip >= best_tip:
+                best, best_tip = lane, tip
+        lane = (lane - 1) & 15
+    row[ram.ENEMY_LANE + slot] = best
+    row[ram.ENEMY_EDGE + slot] = (best + 1) & 15
+    row[ram.ENEMY_INFO + slot] &= 0xFF ^ ram.MOVING_AWAY
+    row[ram.TYPE_ROOM + ram.SPIKER] = 0xFF  # the machine uses this byte as scratch
+
+
+@kernel
+def run_spiker(row: Row, slot: int) -> None:
+    """Up and down a lane, growing its spike; at the bottom it moves on, or turns into a tanker when none wait."""
+    slot &= 7
+    if not goes_on(row, slot):
+        return
+    row[ram.ENEMY_SCRIPT + slot] = 0x05
+    depth = get(row, ram.ENEMY_DEPTH + slot)
+    spike = ram.SPIKE + get(row, ram.ENEMY_LANE + slot)
+    if row[spike] == 0:
+        row[spike] = 0xF1
+    if depth < get(row, spike):
+        row[spike] = depth
+    if depth < 0x20:
+        row[ram.ENEMY_INFO + slot] |= ram.MOVING_AWAY
+        row[ram.ENEMY_DEPTH + slot] = 0x20
+    elif depth >= 0xF2:
+        relocate_spiker(row, slot)
+        row[ram.ENEMY_DEPTH + slot] = ram.FAR_END
+        if row[ram.NYMPHS_LEFT] == 0:
+            row[ram.ENEMY_TYPE + slot] = get(row, ram.ENEMY_TYPE + slot) & ~ram.TYPE_BITS | ram.TANKER
+            row[ram.ENEMY_INFO + slot] = get(row, ram.ENEMY_INFO + slot) & ~ram.CARGO_BITS | 1
+            row[ram.ENEMY_SCRIPT + slot] = 0x09
+            goes_on(row, slot)
+
+
+# --- the other scripts -----------------------------------------------------------------------------------------------
+
+
+@kernel
+def march(row: Row, slot: int) -> None:
+    """Eight climbs before the next flip."""
+    row[ram.ENEMY_COUNTER + slot] = 8
+    if goes_on(row, slot):
+        row[ram.ENEMY_SCRIPT + slot] = 0x0F
+
+
+@kernel
+def run_march(row: Row, slot: int, at: int) -> None:
+    """March and flip: eight climbs, a flip without climbing."""
+    slot &= 7
+    if at == 0x0B:
+        march(row, slot)
+    elif at == 0x0F:
+        if not count_down(row, slot):
+            start_flip(row, slot)
+            row[ram.ENEMY_SCRIPT + slot] = 0x13
+        else:
+            goes_on(row, slot)
+    elif flip_step(row, slot):
+        march(row, slot)
+
+
+@kernel
+def run_spiral(row: Row, slot: int, at: int) -> None:
+    """Spiral: flip after flip, climbing all the while."""
+    slot &= 7
+    if at == 0x1B:
+        start_flip(row, slot)
+        row[ram.ENEMY_SCRIPT + slot] = 0x1D
+        return
+    landed = at == 0x1D and flip_step(row, slot)
+    if not goes_on(row, slot):
+        return
+    if at == 0x19 or landed and goes_on(row, slot):
+        row[ram.ENEMY_SCRIPT + slot] = 0x1B
+
+
+@kernel
+def run_zigzag(row: Row, slot: int, at: int) -> None:
+    """Zigzag: two flips one way, three the other."""
+    slot &= 7
+    script = at
+    if at == 0x24:
+        if not goes_on(row, slot):
+            return
+        script = 0x26
+    elif at == 0x26:
+        begin(row, slot, 2)
+        script = 0x2A
+    elif at == 0x2A or at == 0x37:
+        landed = flip_step(row, slot)
+        if not goes_on(row, slot):
+            return
+        if landed:
+            script = at + 6
+    elif count_down(row, slot):
+        start_flip(row, slot)
+        script = at - 6
+    else:
+        row[ram.ENEMY_TYPE + slot] ^= ram.INCREASING
+        if at == 0x30:
+            begin(row, slot, 3)
+            script = 0x37
+        else:
+            if not goes_on(row, slot):
+                return
+            script = 0x26
+    row[ram.ENEMY_SCRIPT + slot] = script
+
+
+@kernel
+def run_rim(row: Row, slot: int, at: int) -> None:
+    """A rim rider: four ticks in a lane, then over into the next, always the same way."""
+    slot &= 7
+    if at == 0x46:
+        if count_down(row, slot):
+            grab(row, slot)
+        else:
+            start_flip(row, slot)
+            row[ram.ENEMY_SCRIPT + slot] = 0x4A
+        return
+    for _ in range(row[ram.RIM_FLIP_STEPS]):
+        if flip_step(row, slot):
+            sit_on_rim(row, slot)
+            return
+
+
+@kernel
+def run_spike_rider(row: Row, slot: int, at: int) -> None:
+    """Climbs under the cover of spikes, flipping whenever it has left one."""
+    slot &= 7
+    script = 0x54
+    if at == 0x54:
+        if not goes_on(row, slot):
+            return
+        tip = get(row, ram.SPIKE + (row[ram.ENEMY_LANE + slot] & 15))
+        if tip == 0 or tip >= get(row, ram.ENEMY_DEPTH + slot):
+            start_flip(row, slot)
+            script = 0x5A
+    elif at != 0x53:
+        if at == 0x5A and not goes_on(row, slot):
+            return
+        if not flip_step(row, slot):
+            script = 0x5F
+    row[ram.ENEMY_SCRIPT + slot] = script
+
+
+@kernel
+def run_evader(row: Row, slot: int, at: int) -> None:
+    """Flips away from the player, then climbs four times."""
+    slot &= 7
+    script = at
+    if at == 0x8B:
+        if not goes_on(row, slot):
+            return
+        if flip_step(row, slot):
+            row[ram.ENEMY_COUNTER + slot] = 4
+            script = 0x93
+    elif at == 0x87 or goes_on(row, slot):
+        if at == 0x87 or not count_down(row, slot):
+            set_direction(row, slot, toward_player(row, slot) ^ ram.INCREASING)
+            start_flip(row, slot)
+            script = 0x8B
+    else:
+        return
+    row[ram.ENEMY_SCRIPT + slot] = script
+
+
+@kernel
+def run_script(row: Row, slot: int) -> None:
+    """One tick of one enemy, from where its script resumes."""
+    slot &= 7
+    at = get(row, ram.ENEMY_SCRIPT + slot)
+    if at <= 0x05:
+        run_spiker(row, slot)
+    elif at <= 0x09:
+        if goes_on(row, slot):
+            row[ram.ENEMY_SCRIPT + slot] = 0x09
+    elif at <= 0x13:
+        run_march(row, slot, at)
+    elif at <= 0x1D:
+        run_spiral(row, slot, at)
+    elif at <= 0x3D:
+        run_zigzag(row, slot, at)
+    elif at <= 0x4A:
+        run_rim(row, slot, at)
+    elif at <= 0x5F:
+        run_spike_rider(row, slot, at)
+    elif at <= 0x6B:
+        run_fuseball(row, slot, at)
+    elif at <= 0x82:
+        run_pulsar(row, slot, at)
+    else:
+        run_evader(row, slot, at)
+
+
+@kernel
+def move_enemies(row: Row) -> None:
+    """All enemies move, unless the player was dying when the tick began; then the pulse advances."""
+    if row[ram.PLAYER_EDGE] & ram.DYING == 0:
+        for slot in range(ram.ENEMY_COUNT - 1, -1, -1):
+            if row[ram.ENEMY_DEPTH + slot] != 0:
+                run_script(row, slot)
+    beat_pulse(row)
+
+
+# --- their shots -----------------------------------------------------------------------------------------------------
+
+
+@kernel
+def move_enemy_shots(row: Row) -> None:
+    """Enemy shots come up; one that passes the player's depth in his lane kills him."""
+    if row[ram.ENEMY_SHOTS] == 0:
+        return
+    speed = get(row, ram.SHOT_SPEED_HIGH) << 8 | get(row, ram.SHOT_SPEED_LOW)
+    for s in range(ram.ESHOT_COUNT - 1, -1, -1):
+        depth = get(row, ram.ESHOT_DEPTH + s)
+        if depth == 0:
+            continue
+        word = ((depth << 8 | get(row, ram.ESHOT_FRACTION + s)) + speed) & 0xFFFF
+        depth = word >> 8
+        row[ram.ESHOT_FRACTION + s] = word & 0xFF
+        row[ram.ESHOT_DEPTH + s] = depth
+        if depth < get(row, ram.PLAYER_DEPTH):
+            row[ram.ESHOT_DEPTH + s] = 0
+            row[ram.ENEMY_SHOTS] -= 1
+            if row[ram.ESHOT_LANE + s] == row[ram.PLAYER_LANE] and row[ram.PLAYER_EDGE] & ram.DYING == 0:
+                kill_player(row, ram.BY_SHOT)
+
+
+@kernel
+def shoot(row: Row, slot: int) -> None:
+    """An enemy fires, if a shot is free."""
+    for s in range(get(row, ram.SHOT_SLOT_MAX), -1, -1):
+        if row[ram.ESHOT_DEPTH + s] == 0:
+            row[ram.ESHOT_DEPTH + s] = row[ram.ENEMY_DEPTH + slot]
+            row[ram.ESHOT_LANE + s] = row[ram.ENEMY_LANE + slot]
+            row[ram.ESHOT_EDGE + s] = row[ram.ENEMY_EDGE + slot]
+            row[ram.ENEMY_SHOT_DELAY + slot] = row[ram.SHOT_HOLDOFF]
+            row[ram.ENEMY_SHOTS] += 1
+            return
+
+
+@kernel
+def enemies_fire(row: Row) -> None:
+    """Each enemy that may shoot, is deep enough and has waited long enough draws for a shot."""
+    if row[ram.PLAYER_EDGE] & ram.DYING != 0:
+        return
+    # A byte per slot: deep enough (at least $30) and allowed to shoot; then those whose delay has run out.
+    depths = ram.get_word(row, ram.ENEMY_DEPTH)
+    deep = depths | ((depths & ~ram.TOP_BITS) + np.uint64(0x80 - 0x30) * ram.EVERY_BYTE)
+    allowed = ram.get_word(row, ram.ENEMY_INFO) << np.uint64(1)
+    eligible = deep & allowed & ram.TOP_BITS & np.uint64(0x00FFFFFFFFFFFFFF)
+    if eligible == 0:
+        return
+    delays = ram.get_word(row, ram.ENEMY_SHOT_DELAY)
+    waiting = eligible & ram.filled_bytes(delays)
+    ram.put_word(row, ram.ENEMY_SHOT_DELAY, delays - (waiting >> np.uint64(7)))
+    ready = eligible ^ waiting
+    if ready == 0:
+        return
+    for slot in range(ram.ENEMY_COUNT - 1, -1, -1):
+        if (ready >> np.uint64(8 * slot + 7)) & np.uint64(1) == 0:
+            continue
+        if row[ram.ENEMY_TYPE + slot] & ram.BETWEEN_LANES != 0:
+            continue
+        if random_byte(row) >= SHOT_THRESHOLD[get(row, ram.ENEMY_SHOTS)]:
+            shoot(row, slot)

@@ -1,0 +1,328 @@
+"""The task as Gymnasium environments: one game (`TempestEnv`) or many (`TempestVectorEnv`).
+
+Both are skins over `_Episodes`, which keeps books on `env.Games`: who needs a new game, what ended and why. Whatever
+they hand out is a copy. Both play the same games for the same seeds.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+
+from protege import ProtegeError
+from protege.evaluate import TRAINING, seed_of
+from protege.games.tempest.rules import levels, ram, sim
+from protege.games.tempest.task import drawing
+from protege.games.tempest.task.env import Games, from_snapshot
+from protege.games.tempest.task.observation import HIDDEN, VALUES
+from protege.games.tempest.task.teacher import ACTIONS, SPINNER_LEVELS
+
+Observations = npt.NDArray[np.float32]  # (195,), or (games, 195)
+Flags = npt.NDArray[np.bool_]  # (games,)
+Ints = npt.NDArray[np.int64]  # (games,)
+
+EPISODES: Final = ("game", "life")
+REWARDS: Final = ("shaped", "score")
+RENDER_MODES: Final = ("rgb_array",)
+
+_HIDDEN: Final = list(HIDDEN)
+# Spinner level + 12 -> its place in SPINNER_LEVELS, which is the last digit of a joint action.
+_SPINNER_PLACE: Final = np.zeros(25, np.int64)
+_SPINNER_PLACE[SPINNER_LEVELS.astype(np.int64) + 12] = np.arange(len(SPINNER_LEVELS))
+
+
+@dataclass(frozen=True)
+class Options:
+    """What can be chosen when an environment is made."""
+
+    level: int = 1  # where games start, 1 to 99
+    lives: int = 3  # lives per game, 2 to 5
+    bonus: int = 2  # an extra life every so many ten thousand points, 0 = never, 7 at most
+    difficulty: str = "medium"  # easy, medium or hard
+    episode: str = "game"  # what an episode is: a "game" or a "life"; the next life goes on with the same game
+    reward: str = "shaped"  # "shaped" for points and lane safety, scaled and clipped; "score" for the points gained
+    max_frames: int | None = None  # a game is cut (truncated) after so many frames
+    visible_only: bool = False  # hide the counters that a person at the machine cannot see: they read 0
+    cabinet: sim.Cabinet = field(init=False)  # lives, bonus and difficulty as the simulator takes them
+
+    def __post_init__(self) -> None:
+        for name in ("level", "lives", "bonus"):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer):
+                raise ProtegeError(f"{name} must be a whole number; got {value!r}")
+        if not 1 <= self.level <= levels.LAST_LEVEL:
+            raise ProtegeError(f"level must be 1 to {levels.LAST_LEVEL}; got {self.level}")
+        for name, choices in (("episode", EPISODES), ("reward", REWARDS)):
+            if getattr(self, name) not in choices:
+                raise ProtegeError(f"{name} must be one of {', '.join(choices)}; got {getattr(self, name)!r}")
+        limit = self.max_frames
+        if limit is not None and (not isinstance(limit, int | np.integer) or limit < 1):
+            raise ProtegeError(f"max_frames must be a whole number from 1 on, or None for no limit; got {limit!r}")
+        object.__setattr__(self, "cabinet", sim.Cabinet(int(self.lives), int(self.bonus), self.difficulty))
+
+
+class _Episodes:
+    """Games and their episodes: begins, plays and ends them."""
+
+    def __init__(self, count: int, options: Options, threads: int = 1):
+        self.options = options
+        self.games = Games(np.zeros((count, ram.ROW_BYTES), np.uint8), threads=threads)
+        self.seeded = False
+        self.begun = False
+        self.ended = np.ones(count, np.bool_)
+        self._resumes = np.zeros(count, np.bool_)  # a life has ended, its game goes on
+        self._seeds = [0] * count
+        self._number = [0] * count  # of the next game of that seed
+        self._score = np.zeros(count, np.int64)
+
+    def seed(self, seeds: Sequence[int]) -> None:
+        """Games from here on are number 0, 1, ... of these seeds."""
+        self._seeds, self._number = [int(seed) for seed in seeds], [0] * len(seeds)
+        self._resumes[:] = False
+        self.seeded = True
+
+    def begin(self, which: Ints) -> None:
+        """The next episode of these games: the next life where one was lost and the game goes on, else a new game."""
+        fresh = which[~self._resumes[which]]
+        if len(fresh):
+            rows = np.empty((len(fresh), ram.ROW_BYTES), np.uint8)
+            for i, g in enumerate(fresh.tolist()):
+                seed = seed_of(TRAINING, self._seeds[g], self._number[g])
+                rows[i] = sim.start_game(self.options.level, self.options.cabinet, seed)
+                self._number[g] += 1
+            self._put(fresh, rows)
+        self.ended[which] = self._resumes[which] = False
+        self.begun = True
+
+    def restore(self, game: int, state: bytes) -> None:
+        """Go on from a snapshot."""
+        row = from_snapshot(state)
+        if not ram.in_control(row) and not sim.is_over(row):
+            raise ProtegeError(
+                "a state must be that of a frame, a tick in which the player has control, or of a finished game; got "
+                f"game state {row[ram.GAME_STATE]} in mode {row[ram.GAME_MODE]}: use what get_state() gave"
+            )
+        self._put(np.array([game]), row[None])
+        self.ended[game] = sim.is_over(row) or self._cut()[game]
+        self._resumes[game] = False
+        self.begun = True
+
+    def snapshot(self, game: int) -> bytes:
+        """The game as it is."""
+        return self.games.snapshot(game)
+
+    def play(self, actions: Ints, waiting: Flags) -> tuple[npt.NDArray[np.float64], Flags, Flags]:
+        """One frame of all games except those `waiting`: reward, terminated, truncated."""
+        rows, frames, playing = self.games.rows, self.games.frames, ~waiting
+        states = rows[waiting, ram.GAME_STATE]
+        rows[waiting, ram.GAME_STATE] = ram.HIGH_SCORE_CHECK  # finished games stand still
+        self.games.step(actions)
+        rows[waiting, ram.GAME_STATE] = states
+        over, cut = frames.over & playing, self._cut() & playing
+        lost = frames.terminated & playing
+        terminated = lost | over if self.options.episode == "life" else over
+        truncated = cut & ~terminated
+        self.ended = terminated | truncated
+        self._resumes = terminated & ~over & ~cut
+        gained, self._score = frames.score - self._score, frames.score.copy()
+        reward = frames.reward if self.options.reward == "shaped" else gained
+        return reward.astype(np.float64), terminated, truncated
+
+    def observation(self) -> Observations:
+        """The coming frame of every game: (games, 195)."""
+        seen = self.games.frames.observation.copy()
+        if self.options.visible_only:
+            seen[:, _HIDDEN] = 0.0
+        return seen
+
+    def info(self) -> dict[str, Ints]:
+        """What is known of every game beside the observation."""
+        frames = self.games.frames
+        fire, zap, spinner = frames.advice.astype(np.int64).T
+        return {
+            "score": frames.score.copy(),
+            "level": frames.level.copy(),
+            "lives": frames.lives.copy(),
+            "frame": frames.frame.copy(),
+            "start_bonus": self._words(ram.START_BONUS).copy(),
+            "teacher_action": (2 * fire + zap) * len(SPINNER_LEVELS) + _SPINNER_PLACE[spinner + 12],
+        }
+
+    def deaths(self) -> dict[str, Ints]:
+        """How often each game's player died so far, by cause."""
+        return {f"deaths_{name}": self._words(ram.DEATHS + 8 * i).copy() for i, name in enumerate(ram.DEATH_NAMES)}
+
+    def _words(self, address: int) -> Ints:
+        return self.games.rows.view(np.int64)[:, address // 8]
+
+    def _put(self, which: Ints, rows: ram.Rows) -> None:
+        self.games.put(which, rows)
+        self._score[which] = self.games.frames.score[which]
+
+    def _cut(self) -> Flags:
+        limit = self.options.max_frames
+        frame = self.games.frames.frame
+        return np.zeros(len(frame), np.bool_) if limit is None else frame >= limit
+
+
+def _checked(actions: Any, shape: tuple[int, ...], what: str) -> Ints:
+    """Joint actions of this shape; anything else is refused."""
+    given = np.asarray(actions)
+    if given.dtype.kind not in "iu" or given.shape != shape:
+        raise ProtegeError(f"{what} 0 to {len(ACTIONS) - 1}; got {actions!r}")
+    if given.size and not 0 <= given.min() <= given.max() < len(ACTIONS):
+        raise ProtegeError(f"{what} 0 to {len(ACTIONS) - 1}; got {actions!r}")
+    return given.astype(np.int64)
+
+
+def _check_render_mode(render_mode: str | None) -> None:
+    if render_mode is not None and render_mode not in RENDER_MODES:
+        raise ProtegeError(f"render_mode must be {' or '.join(RENDER_MODES)} or None; got {render_mode!r}")
+
+
+def _spaces() -> tuple[gymnasium.Space[Observations], gymnasium.Space[np.int64]]:
+    seen: Any = gymnasium.spaces.Box(-1.0, 1.0, (VALUES,), np.float32)  # typed only as some kind of number
+    return seen, gymnasium.spaces.Discrete(len(ACTIONS))
+
+
+class TempestEnv(gymnasium.Env[Observations, np.int64]):
+    """One game of Tempest."""
+
+    metadata = {"render_modes": list(RENDER_MODES), "render_fps": ram.TICKS_PER_SECOND}
+
+    def __init__(self, *, render_mode: str | None = None, **options: Any):
+        """`options` are the fields of `Options`."""
+        _check_render_mode(render_mode)
+        self.render_mode = render_mode
+        self.observation_space, self.action_space = _spaces()
+        self._episodes = _Episodes(1, Options(**options))
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observations, dict[str, Any]]:
+        """Begin the next episode. The first game after a seed is always the same; further resets give further games."""
+        super().reset(seed=seed)
+        if seed is not None or not self._episodes.seeded:
+            self._episodes.seed([_fresh_seed(self.np_random) if seed is None else seed])
+        self._episodes.begin(np.array([0]))
+        return self._episodes.observation()[0], self._info()
+
+    def step(self, action: np.int64 | int) -> tuple[Observations, float, bool, bool, dict[str, Any]]:
+        """Play one frame."""
+        _check_running(self._episodes)
+        chosen = _checked(action, (), "an action is a whole number")
+        if self._episodes.ended[0]:
+            raise ProtegeError("this episode has ended: call reset() to begin the next one")
+        reward, terminated, truncated = self._episodes.play(chosen[None], np.zeros(1, np.bool_))
+        seen = self._episodes.observation()[0]
+        return seen, float(reward[0]), bool(terminated[0]), bool(truncated[0]), self._info()
+
+    def render(self) -> npt.NDArray[np.uint8]:
+        """The game as pixels (480, 480, 3)."""
+        return _pictures(self._episodes, self.render_mode)[0]
+
+    def get_state(self) -> bytes:
+        """The whole game; `set_state` goes on from it, in this environment or another one."""
+        _check_running(self._episodes)
+        return self._episodes.snapshot(0)
+
+    def set_state(self, state: bytes) -> tuple[Observations, dict[str, Any]]:
+        """Go on from what `get_state` or `Games.snapshot` gave. Answers as `reset` does; later resets are as before."""
+        self._episodes.restore(0, state)
+        return self._episodes.observation()[0], self._info()
+
+    def _info(self) -> dict[str, Any]:
+        info = self._episodes.info()
+        if self._episodes.ended[0]:
+            info |= self._episodes.deaths()
+        return {name: int(values[0]) for name, values in info.items()}
+
+
+class TempestVectorEnv(gymnasium.vector.VectorEnv[Observations, Ints, npt.NDArray[Any]]):
+    """Many games of Tempest, all advanced by one call of compiled code.
+
+    After an episode's end the next step begins the game's next episode instead of playing: its action is ignored, its
+    reward is 0. Game i of seed s is the game of a `TempestEnv` with seed s + i.
+    """
+
+    metadata = {
+        "render_modes": list(RENDER_MODES),
+        "render_fps": ram.TICKS_PER_SECOND,
+        "autoreset_mode": AutoresetMode.NEXT_STEP,
+    }
+
+    def __init__(self, num_envs: int = 1, *, render_mode: str | None = None, threads: int = 1, **options: Any):
+        """`options` are the fields of `Options`; `threads` share the games among them."""
+        for name, value in (("num_envs", num_envs), ("threads", threads)):
+            if not isinstance(value, int | np.integer) or value < 1:
+                raise ProtegeError(f"{name} must be a whole number from 1 on; got {value!r}")
+        _check_render_mode(render_mode)
+        self.num_envs = int(num_envs)
+        self.render_mode = render_mode
+        self.single_observation_space, self.single_action_space = _spaces()
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._episodes = _Episodes(self.num_envs, Options(**options), min(int(threads), self.num_envs))
+
+    def reset(
+        self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observations, dict[str, Any]]:
+        """Begin the next episode of every game; a number seeds game i with seed + i, a list gives each its own."""
+        if isinstance(seed, int | np.integer):
+            super().reset(seed=int(seed))
+            seed = [int(seed) + i for i in range(self.num_envs)]
+        elif seed is None and not self._episodes.seeded:
+            first = _fresh_seed(self.np_random)
+            seed = [first + i for i in range(self.num_envs)]
+        if seed is not None:
+            if len(seed) != self.num_envs:
+                raise ProtegeError(f"{self.num_envs} seeds are needed, one for each game; got {len(seed)}")
+            self._episodes.seed(seed)
+        self._episodes.begin(np.arange(self.num_envs))
+        return self._episodes.observation(), self._infos()
+
+    def step(self, actions: Ints) -> tuple[Observations, npt.NDArray[Any], Flags, Flags, dict[str, Any]]:
+        """Play one frame of every game, or begin its next episode."""
+        _check_running(self._episodes)
+        chosen = _checked(actions, (self.num_envs,), f"actions are {self.num_envs} whole numbers")
+        waiting = self._episodes.ended.copy()
+        if waiting.any():
+            self._episodes.begin(np.flatnonzero(waiting))
+        reward, terminated, truncated = self._episodes.play(chosen, waiting)
+        return self._episodes.observation(), reward, terminated, truncated, self._infos()
+
+    def render(self) -> tuple[npt.NDArray[np.uint8], ...]:
+        """Every game as pixels (480, 480, 3)."""
+        return _pictures(self._episodes, self.render_mode)
+
+    def _infos(self) -> dict[str, Any]:
+        """Gymnasium's form: an array for each key, and under `_key` which games it speaks of."""
+        infos: dict[str, Any] = {}
+        for name, values in self._episodes.info().items():
+            infos[name], infos[f"_{name}"] = values, np.ones(self.num_envs, np.bool_)
+        ended = self._episodes.ended
+        if ended.any():
+            for name, values in self._episodes.deaths().items():
+                infos[name], infos[f"_{name}"] = np.where(ended, values, 0), ended.copy()
+        return infos
+
+
+def _fresh_seed(generator: np.random.Generator) -> int:
+    return int(generator.integers(2**63))
+
+
+def _check_running(episodes: _Episodes) -> None:
+    if not episodes.begun:
+        raise ProtegeError("there is no game yet: call reset() first")
+
+
+def _pictures(episodes: _Episodes, render_mode: str | None) -> tuple[npt.NDArray[np.uint8], ...]:
+    if render_mode is None:
+        raise ProtegeError('this environment does not draw: make it with render_mode="rgb_array"')
+    _check_running(episodes)
+    return tuple(drawing.render(row) for row in episodes.games.rows)

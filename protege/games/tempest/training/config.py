@@ -1,0 +1,157 @@
+"""The settings of a training on Tempest, and presets for them."""
+
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
+
+import torch
+import tyro
+
+from protege import ProtegeError
+from protege.games.tempest.agents.attention import AttentionConfig
+from protege.games.tempest.training.collect import StartConfig
+from protege.learn.pqn import PQNConfig
+from protege.learn.rainbow import RainbowConfig, find_device
+from protege.learn.replay import ReplayConfig
+
+
+@dataclass(frozen=True)
+class RainbowTraining:
+    """Settings of the learner with a memory."""
+
+    games: int = 64  # games that advance together
+    piece: int = 16  # frames of each game between two rounds of updates
+    learner: RainbowConfig = RainbowConfig()
+    network: AttentionConfig = AttentionConfig()
+    replay: ReplayConfig = ReplayConfig(capacity=2_000_000)
+    schedule_frames: int = 7_000_000  # frames that the whole budget counts as in schedules; 0 to count real frames
+    epsilon: float = 1.0  # share of random moves at first
+    final_epsilon: float = 0.01  # and at last
+    epsilon_frames: int = 500_000  # frames over which it falls
+    pulse_from: int = 0  # frame from which epsilon swings up to 25 % and back every 500,000 frames; 0 for never
+    teacher: float = 0.5  # share of the teacher's moves at first
+    final_teacher: float = 0.02  # and at last
+    teacher_frames: int = 5_000_000  # frames over which it falls
+    teacher_by: Literal["frames", "result"] = "result"  # falls with the frames, or with what the pupil lacks in exams
+    zoom_teacher: float = 2.0  # times as many of the teacher's moves in a zoom
+    zoom_epsilon: float = 0.2  # times as many random moves in a zoom
+    zap_gate: float = 1.0  # chance that a zap of the pupil's, or at random, is let through
+    zap_penalty: float = -0.05  # reward for one that is not, with the frame after it
+    warm_frames: int = 100_000  # frames of the teacher's alone, before anything else
+    warm_updates: int = 1_000  # updates from these alone
+    # keep the memory with the checkpoints, so that a resumed run has it again (rainbow)
+    save_replay: Annotated[bool, tyro.conf.arg(prefix_name=False)] = False
+
+
+@dataclass(frozen=True)
+class TempestConfig:
+    """Settings of a training on the Tempest simulator."""
+
+    minutes: float = 10.0  # wall-clock budget of the whole run: start-up, compilation and earlier starts; 0 for none
+    frames: int = 0  # budget in frames instead of minutes, also of the whole run; 0 for none
+    seed: int = 1  # of the games, the network and the exploration
+    learner: Literal["pqn", "rainbow"] = "pqn"  # without a memory, the fastest on a simulator; or with one
+    widths: tuple[int, ...] = (512, 256)  # sizes of the network's layers (pqn)
+    visible_only: bool = False  # hide the 16 counters that a person at the machine cannot see
+    shaping: float = 0.0  # share of the lane-safety reward that is learned from, beside the points
+    pqn: PQNConfig = PQNConfig()
+    rainbow: RainbowTraining = RainbowTraining()
+    starts: StartConfig = StartConfig()
+    epsilon: float = 0.02  # share of random moves after the beginning (pqn)
+    epsilon_frames: int = 400_000  # frames over which random moves fall from all to that share (pqn)
+    distillation: float = 1.0  # weight of the teacher's advice; falls to 0 as the pupil's score reaches its (pqn)
+    exam_games: int = 60  # held-out games the pupil is measured on
+    exam_frames: int = 25_000  # exam games are cut after so many frames
+    exam_seconds: float = 60.0  # least time between exams; a deterministic run measures every exam_every frames instead
+    exam_every: int = 2_000_000  # frames between exams of a deterministic run
+    autosave_seconds: float = 60.0  # time between checkpoints
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"  # where rainbow learns; auto: a GPU if there is one
+    threads: int = 0  # threads that learn, beside one that plays and one that measures; 0 for one per core, at most 4
+    deterministic: bool = False  # one thread, budget in frames: the same numbers every time, also across a resume
+
+
+PRESETS: Final = {
+    "smoke": TempestConfig(
+        minutes=0.5,
+        widths=(64, 64),
+        pqn=PQNConfig(games=64, minibatch=512),
+        epsilon_frames=50_000,
+        exam_games=8,
+        exam_frames=4_000,
+        exam_seconds=8.0,
+        exam_every=60_000,
+        autosave_seconds=5.0,
+        rainbow=RainbowTraining(
+            games=16,
+            learner=RainbowConfig(batch=64, learning_rate=2.5e-4, warm_up=100, minimum_fill=500, acting_every=20),
+            network=AttentionConfig(hidden=64),
+            replay=ReplayConfig(capacity=50_000),
+            warm_frames=2_048,
+            warm_updates=20,
+        ),
+    ),
+    # Rainbow on a simulator, within minutes: larger steps, which fall with the budget; fewer samples of each frame,
+    # because frames are cheap; a support that fits the returns of this game (points 1 apart instead of 4); buttons and
+    # spinner apart; an average of the weights as the player that is measured; and schedules, warm start and teacher's
+    # share as in RainbowTraining, scaled to the budget.
+    "laptop": TempestConfig(
+        rainbow=RainbowTraining(
+            learner=RainbowConfig(
+                learning_rate=2.5e-4,
+                final_learning_rate=2e-5,
+                warm_up=500,
+                target_every=500,
+                acting_every=25,
+                low=-10.0,
+                high=40.0,
+                samples_per_frame=2.0,
+                averaging=0.01,
+                adam_epsilon=1e-5,
+            ),
+            network=AttentionConfig(separate_heads=True),
+            final_epsilon=0.02,
+        )
+    ),
+    "full": TempestConfig(
+        minutes=0.0,
+        widths=(512, 512),
+        pqn=PQNConfig(games=1024, minibatch=4096),
+        epsilon_frames=2_000_000,
+        exam_games=200,
+        exam_frames=100_000,
+        exam_seconds=600.0,
+        # Schedules as they were published, in real frames; the whole memory, a superzapper that hardly opens, pulses.
+        # docs/learning.md lists where it still differs.
+        rainbow=RainbowTraining(
+            learner=RainbowConfig(),
+            replay=ReplayConfig(),
+            schedule_frames=0,
+            pulse_from=3_000_000,
+            teacher_by="frames",
+            zap_gate=0.01,
+            warm_frames=0,
+            warm_updates=0,
+        ),
+    ),
+}
+
+
+def check(config: TempestConfig) -> None:
+    """Raise if the settings do not go together."""
+    if config.deterministic and not config.frames:
+        raise ProtegeError("a deterministic run needs a budget in frames, because clocks differ: add --frames 5000000")
+    if config.pqn.games * config.pqn.horizon < config.pqn.minibatch:
+        raise ProtegeError(
+            f"a rollout of {config.pqn.games} games x {config.pqn.horizon} frames is smaller than one minibatch of "
+            f"{config.pqn.minibatch}: use more games or a smaller minibatch"
+        )
+    device_of(config)
+
+
+def device_of(config: TempestConfig) -> torch.device:
+    """Where the learner works; raises if that cannot be."""
+    if config.learner == "pqn" or config.deterministic:
+        if config.device not in ("auto", "cpu"):
+            why = "a deterministic run" if config.deterministic else "learner pqn"
+            raise ProtegeError(f"{why} works on the CPU alone: leave out --device {config.device}")
+        return torch.device("cpu")
+    return find_device(config.device)

@@ -1,0 +1,494 @@
+"""What happened in a league, in one SQLite file: entries, every match, payoffs, ratings period by period, events.
+
+Everything written goes in whole transactions, so a kill at any moment loses at most what was just being filed, and
+several processes can use a league at once. Matches, ratings and events are only ever added. The ratings of a period are
+computed from those before it and written together. Hides the tables; knows no game, no file of a player and no rules
+beyond when a period ends and who must leave then.
+"""
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self
+
+from protege import ProtegeError, __version__
+from protege.league.glicko import Played, Rating, period
+from protege.league.matchmaking import MAIN, Rules, Standing, Tally, to_retire
+from protege.runs.files import replacing
+from protege.runs.run import LEAGUE_FILE
+
+FORMAT: Final = 1
+MARK: Final = 0x50724C67  # tells a league from any other SQLite file
+FILE: Final = LEAGUE_FILE
+PATIENCE_S: Final = 20.0  # how long to wait for another process's transaction
+FORGETTING: Final = 0.98  # an agent's result counts so much less with every later one against the same opponent
+
+SCRIPTED, CANDIDATE, MEMBER, RETIRED, AGENT = "scripted", "candidate", "member", "retired", "agent"
+
+TABLES: Final = """
+CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE entries (id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, kind TEXT NOT NULL, role TEXT NOT NULL,
+    player TEXT NOT NULL, hash TEXT UNIQUE, run TEXT NOT NULL, step INTEGER NOT NULL, parent INTEGER,
+    created REAL NOT NULL, rating REAL NOT NULL, deviation REAL NOT NULL, volatility REAL NOT NULL,
+    games INTEGER NOT NULL);
+CREATE TABLE matches (id INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, first INTEGER NOT NULL,
+    second INTEGER NOT NULL, score REAL NOT NULL, rated INTEGER NOT NULL, map INTEGER, swapped INTEGER NOT NULL,
+    detail TEXT NOT NULL, recording TEXT, period INTEGER);
+CREATE UNIQUE INDEX once ON matches (min(first, second), max(first, second), map, swapped) WHERE rated;
+CREATE INDEX rated ON matches (id) WHERE rated;
+CREATE INDEX open ON matches (id) WHERE period IS NULL;
+CREATE INDEX recorded ON matches (id) WHERE recording IS NOT NULL;
+CREATE TABLE payoffs (first INTEGER, second INTEGER, rated INTEGER, wins INTEGER NOT NULL, draws INTEGER NOT NULL,
+    losses INTEGER NOT NULL, recent_score REAL NOT NULL, recent_games REAL NOT NULL,
+    PRIMARY KEY (first, second, rated)) WITHOUT ROWID;
+CREATE TABLE maps (first INTEGER, second INTEGER, next INTEGER NOT NULL, PRIMARY KEY (first, second)) WITHOUT ROWID;
+CREATE TABLE periods (id INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, games INTEGER NOT NULL);
+CREATE TABLE history (entry INTEGER, period INTEGER, rating REAL NOT NULL, deviation REAL NOT NULL,
+    volatility REAL NOT NULL, games INTEGER NOT NULL, PRIMARY KEY (entry, period)) WITHOUT ROWID;
+CREATE TABLE styles (entry INTEGER, match INTEGER, style TEXT NOT NULL, PRIMARY KEY (entry, match)) WITHOUT ROWID;
+CREATE TABLE events (id INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, entry INTEGER, kind TEXT NOT NULL,
+    text TEXT NOT NULL);
+"""
+
+
+class LeagueError(ProtegeError):
+    """A league that cannot be used, or used so."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Somebody in the league. Scripted players and copies never change; agents do."""
+
+    id: int
+    name: str
+    kind: str  # scripted, candidate, member, retired or agent
+    role: str  # of the agent it is, or was taken from
+    player: str  # what the game calls a scripted player
+    hash: str | None  # of the copy's contents, SHA-256
+    run: str  # the training it comes from
+    step: int
+    parent: int | None  # the entry it was trained on from
+    created: float  # seconds since 1970
+    rating: Rating
+    games: int
+
+    def standing(self) -> Standing:
+        """What the rules look at."""
+        return Standing(self.id, self.rating, self.games)
+
+
+class Game(NamedTuple):
+    """One finished game of an agent in training."""
+
+    opponent: int
+    score: float  # of the agent: 1, 0.5 or 0
+    seed: int = 0
+    swapped: bool = False  # the agent had the other side
+
+
+class Result(NamedTuple):
+    """One finished match between two entries that do not change."""
+
+    first: int
+    second: int
+    score: float  # of the first: 1, 0.5 or 0
+    map: int  # its number among the league's evaluation maps, as reserved
+    swapped: bool = False
+    detail: Mapping[str, Any] = {}
+    recording: bytes | None = None
+    styles: tuple[Mapping[str, float], Mapping[str, float]] | None = None
+
+
+Filing = Callable[[Result], object]  # what is done with a match as soon as it is over
+
+
+class Payoff(NamedTuple):
+    """What one entry scored against another."""
+
+    wins: int
+    draws: int
+    losses: int
+    recent: Tally
+
+    @property
+    def games(self) -> int:
+        """All of them."""
+        return self.wins + self.draws + self.losses
+
+    @property
+    def score(self) -> float:
+        """Draws as halves."""
+        return self.wins + self.draws / 2
+
+
+def create_ledger(
+    folder: Path, signature: Mapping[str, Any], scripted: Sequence[str], anchor: str, rules: Rules
+) -> None:
+    """A new file that holds scripted players alone; the anchor is what a rating of 1500 means."""
+    about = {"signature": dict(signature), "rules": asdict(rules), "anchor": anchor, "protege": __version__}
+    with replacing(folder / FILE) as draft, closing(sqlite3.connect(draft, isolation_level=None)) as database:
+        database.executescript(f"BEGIN; {TABLES} PRAGMA application_id = {MARK}; PRAGMA user_version = {FORMAT};")
+        database.executemany("INSERT INTO about VALUES (?, ?)", [(k, json.dumps(v)) for k, v in about.items()])
+        for name in scripted:
+            rating = Rating(deviation=0.0) if name == anchor else Rating()
+            insert_entry(database, name=name, kind=SCRIPTED, player=name, rating=rating)
+        database.execute("COMMIT")
+
+
+def insert_entry(
+    database: sqlite3.Connection, *, name: str, kind: str, role: str = "", player: str = "", hash: str | None = None,
+    run: str = "", step: int = 0, parent: int | None = None, rating: Rating = Rating(),
+) -> int:  # fmt: skip
+    """A new row; returns its number."""
+    row = database.execute(
+        "INSERT INTO entries (name, kind, role, player, hash, run, step, parent, created, rating, deviation,"
+        " volatility, games) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
+        (name, kind, role, player, hash, run, step, parent, time.time(), *rating),
+    )
+    assert row.lastrowid is not None
+    return row.lastrowid
+
+
+def _entry(row: Sequence[Any]) -> Entry:
+    """A row of the table; raises TypeError or ValueError where its numbers are none."""
+    about: dict[str, Any] = dict(zip((field.name for field in fields(Entry)), row[:10]))
+    rating, deviation, volatility, games = row[10:]
+    return Entry(**about, rating=Rating(float(rating), float(deviation), float(volatility)), games=int(games))
+
+
+class Ledger:
+    """An open file. One thread at a time."""
+
+    def __init__(self, folder: Path, *, read_only: bool = False) -> None:
+        self.folder = folder
+        self.name = folder.name
+        self.path = folder / FILE
+        self.recordings = folder / "recordings"
+        self.read_only = read_only or not os.access(folder, os.W_OK)
+        with self._explained():
+            self._database = self._open()
+        try:
+            about = {key: self._parsed(value) for key, value in self._rows("SELECT key, value FROM about")}
+            self.signature: dict[str, Any] = dict(about["signature"])
+            self.game, self.task_version = str(self.signature["game"]), int(self.signature["task_version"])
+            given, usual = about["rules"], asdict(Rules())
+            self.rules = Rules(**{name: type(value)(given[name]) for name, value in usual.items() if name in given})
+            self.anchor = self.by_name(about["anchor"])
+        except (LeagueError, ValueError, KeyError, TypeError, AttributeError) as error:
+            self._database.close()
+            raise LeagueError(f"the league file {self.path} is damaged, it does not say what it is: {error}") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._database.close()
+
+    # Who is in it.
+
+    def entries(self, *kinds: str) -> list[Entry]:
+        """Everybody, or those of some kinds, in the order they came."""
+        return self.select(f"kind IN ({', '.join('?' * len(kinds))})" if kinds else "1", *kinds)
+
+    def select(self, where: str, *values: Any) -> list[Entry]:
+        """Entries by a condition of SQL, in the order they came."""
+        rows = self._rows(
+            "SELECT id, name, kind, role, player, hash, run, step, parent, created, rating, deviation, volatility,"
+            f" games FROM entries WHERE {where} ORDER BY id",
+            *values,
+        )
+        try:
+            return [_entry(row) for row in rows]
+        except (TypeError, ValueError) as error:
+            raise self._damaged(error) from error
+
+    def by_name(self, name: str) -> Entry:
+        """The entry of that name."""
+        return self._only("name", name)
+
+    def by_id(self, id: int) -> Entry:
+        """The entry of that number."""
+        return self._only("id", id)
+
+    def newest_main(self) -> Entry | None:
+        """The newest copy of the main agent that has not retired."""
+        found = self.select("role = ? AND kind IN (?, ?)", MAIN, CANDIDATE, MEMBER)
+        return found[-1] if found else None
+
+    # Filing.
+
+    def reserve_maps(self, first: int, second: int, count: int) -> range:
+        """Numbers of evaluation maps that these two have not played, and that nobody else lets them play: the same
+        match twice would count as two pieces of evidence."""
+        low, high = sorted((first, second))
+        with self.writing() as database:
+            ((end,),) = database.execute(
+                "INSERT INTO maps VALUES (?, ?, ?)"
+                " ON CONFLICT DO UPDATE SET next = next + excluded.next RETURNING next",
+                (low, high, count),
+            ).fetchall()
+        return range(end - count, end)
+
+    def file(self, results: Sequence[Result], *, ends_period: bool | None = None) -> list[int]:
+        """File matches, all or none; returns their numbers. They rate both sides.
+
+        The rating period ends with them or stays open, as `ends_period` says; else it ends when enough games are filed.
+        """
+        try:
+            with self.writing() as database:
+                ids = [self._file(database, result) for result in results]
+                self._close_period(database, due=ends_period)
+            if any(result.recording is not None for result in results):
+                self._drop_old_recordings()
+        except OSError as error:
+            raise LeagueError(f"no recording can be kept in {self.recordings}: {error.strerror}") from error
+        return ids
+
+    def report(self, agent: int, games: Sequence[Game]) -> None:
+        """File an agent's games. They rate the agent alone: it tries things out, and the others lent themselves."""
+        with self.writing() as database:
+            now = time.time()
+            for game in games:
+                database.execute(
+                    "INSERT INTO matches (time, first, second, score, rated, swapped, detail)"
+                    " VALUES (?, ?, ?, ?, 0, ?, ?)",
+                    (now, agent, game.opponent, game.score, game.swapped, json.dumps({"seed": game.seed})),
+                )
+                self._count(database, agent, game.opponent, game.score, rated=False)
+            self._close_period(database)
+
+    def close_period(self) -> None:
+        """End the rating period now, if anything was played in it."""
+        with self.writing() as database:
+            self._close_period(database, due=True)
+
+    def note(self, entry: int, kind: str, text: str) -> None:
+        """Something that happened to an entry."""
+        with self.writing() as database:
+            row = (time.time(), entry, kind, text)
+            database.execute("INSERT INTO events (time, entry, kind, text) VALUES (?, ?, ?, ?)", row)
+
+    def set_kind(self, entry: int, kind: str, event: str, reason: str) -> None:
+        """An entry becomes a member, and whoever is too many then retires; or it retires itself."""
+        with self.writing() as database:
+            database.execute("UPDATE entries SET kind = ? WHERE id = ?", (kind, entry))
+            self.note(entry, event, reason)
+            if kind == MEMBER:
+                self.retire_surplus()
+
+    def retire_surplus(self) -> None:
+        """Members leave until no more are left than the limit."""
+        with self.writing():
+            members = [entry.standing() for entry in self.entries(MEMBER)]
+            main = self.newest_main()
+            for id in to_retire(members, self.rules, frozenset({main.id} if main else ())):
+                self.set_kind(id, RETIRED, "retired", f"more than {self.rules.limit} members")
+
+    def require_writable(self) -> None:
+        """Raise if the league can only be read."""
+        if self.read_only:
+            raise LeagueError(
+                f"league {self.name} can only be read: go on with a copy, protege league init mine --copy {self.name}"
+            )
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction: all of what follows, or none of it. Inside another one, a part of that."""
+        self.require_writable()
+        if self._database.in_transaction:
+            yield self._database
+            return
+        with self._explained():
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._database
+                self._database.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._database.execute("ROLLBACK")
+                raise
+
+    # Looking back.
+
+    def payoffs(self, entry: int, *, rated: bool = True) -> dict[int, Payoff]:
+        """What an entry scored against each of the others, in rated matches or in training."""
+        rows = self._rows(
+            "SELECT second, wins, draws, losses, recent_score, recent_games FROM payoffs WHERE first = ? AND rated = ?",
+            entry,
+            rated,
+        )
+        return {other: Payoff(won, drawn, lost, Tally(*recent)) for other, won, drawn, lost, *recent in rows}
+
+    def history(self, entry: int) -> list[tuple[int, float, Rating, int]]:
+        """An entry's ratings: period, time, rating, games in all."""
+        rows = self._rows(
+            "SELECT period, time, rating, deviation, volatility, history.games FROM history"
+            " JOIN periods ON id = period WHERE entry = ? ORDER BY period",
+            entry,
+        )
+        return [(number, when, Rating(*rating), games) for number, when, *rating, games in rows]
+
+    def styles(self, entry: int, most: int = 100) -> list[dict[str, float]]:
+        """How an entry played in its newest matches that were looked at."""
+        rows = self._rows("SELECT style FROM styles WHERE entry = ? ORDER BY match DESC LIMIT ?", entry, most)
+        return [self._parsed(style) for (style,) in rows]
+
+    def matches(self, entry: int, most: int = 20, *, recorded: bool = False) -> list[dict[str, Any]]:
+        """An entry's newest matches that were rated; there may be a hundred times as many in training."""
+        keys = "id time first second score map swapped recording period detail".split()
+        where = "rated AND ? IN (first, second)" + (" AND recording IS NOT NULL" if recorded else "")
+        query = f"SELECT {', '.join(keys)} FROM matches WHERE {where} ORDER BY id DESC LIMIT ?"
+        return [dict(zip(keys, row)) | {"detail": self._parsed(row[-1])} for row in self._rows(query, entry, most)]
+
+    def counts(self) -> dict[str, int]:
+        """How much has happened."""
+        ((matches, rated, pending),) = self._rows("SELECT count(*), total(rated), total(period IS NULL) FROM matches")
+        ((periods,),) = self._rows("SELECT count(*) FROM periods")
+        return {"matches": matches, "rated": int(rated), "pending": int(pending), "periods": periods}
+
+    def events(self, most: int = 30) -> list[dict[str, Any]]:
+        """What happened to entries, the newest first."""
+        rows = self._rows("SELECT time, entry, kind, text FROM events ORDER BY id DESC LIMIT ?", most)
+        return [dict(zip(("time", "entry", "kind", "text"), row)) for row in rows]
+
+    def write_to(self, path: Path) -> None:
+        """The whole ledger as one compact file."""
+        self._rows("VACUUM INTO ?", str(path))
+
+    # Inside.
+
+    def _open(self) -> sqlite3.Connection:
+        # A file nobody writes is read as it is, as SQLite would want to keep files of its own beside it. Where somebody
+        # else writes these are there, and hold what the file itself does not hold yet.
+        is_written = self.path.with_name(f"{FILE}-wal").exists()
+        mode = "mode=rw" if not self.read_only else "mode=ro" if is_written else "immutable=1"
+        uri = f"{self.path.absolute().as_uri()}?{mode}"
+        database = sqlite3.connect(uri, PATIENCE_S, uri=True, isolation_level=None, check_same_thread=False)
+        try:
+            ((mark,),) = database.execute("PRAGMA application_id").fetchall()
+            ((version,),) = database.execute("PRAGMA user_version").fetchall()
+            if mark != MARK:
+                raise LeagueError(f"{self.path} is an SQLite file but no league")
+            if version != FORMAT:
+                raise LeagueError(f"{self.path} has format {version}, expected {FORMAT}: use the Protege that made it")
+            if not self.read_only:
+                database.execute("PRAGMA journal_mode = WAL")
+            problems = [row[0] for row in database.execute("PRAGMA quick_check(1)")]
+            if problems != ["ok"]:
+                raise sqlite3.DatabaseError(problems[0])
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            busy = isinstance(error, sqlite3.OperationalError) and "malformed" not in str(error)
+            if busy or isinstance(error, sqlite3.IntegrityError):
+                raise LeagueError(f"the league file {self.path} cannot be used now: {error}") from error
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> LeagueError:
+        why = " ".join(str(error).split())
+        return LeagueError(f"the league file {self.path} is damaged ({why}): take a copy of it from before")
+
+    def _parsed(self, text: str) -> Any:
+        try:
+            return json.loads(text)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise self._damaged(error) from error
+
+    def _rows(self, query: str, *values: Any) -> list[Any]:
+        with self._explained():
+            return self._database.execute(query, values).fetchall()
+
+    def _only(self, column: str, value: object) -> Entry:
+        found = self.select(f"{column} = ?", value)
+        if not found:
+            raise LeagueError(f"league {self.name} has no entry {value!r}")
+        return found[0]
+
+    def _file(self, database: sqlite3.Connection, result: Result) -> int:
+        """One match into the tables; its recording is in its place before the row that names it."""
+        id = database.execute(
+            "INSERT INTO matches (time, first, second, score, rated, map, swapped, detail)"
+            " VALUES (?, ?, ?, ?, 1, ?, ?, ?)",
+            (time.time(), *result[:3], result.map, result.swapped, json.dumps(result.detail)),
+        ).lastrowid  # fmt: skip
+        assert id is not None
+        self._count(database, result.first, result.second, result.score, rated=True)
+        self._count(database, result.second, result.first, 1 - result.score, rated=True)
+        for entry, style in zip((result.first, result.second), result.styles or ()):
+            database.execute("INSERT INTO styles VALUES (?, ?, ?)", (entry, id, json.dumps(style)))
+        if result.recording is not None:
+            self.recordings.mkdir(exist_ok=True)
+            path = self._recording(id)
+            with replacing(path) as draft:
+                draft.write_bytes(result.recording)
+            database.execute("UPDATE matches SET recording = ? WHERE id = ?", (path.name, id))
+        return id
+
+    def _count(self, database: sqlite3.Connection, first: int, second: int, score: float, *, rated: bool) -> None:
+        assert score in (0, 0.5, 1), f"a game scores 0, 0.5 or 1, not {score}"
+        database.execute(
+            "INSERT INTO payoffs VALUES (:first, :second, :rated, :won, :drawn, :lost, :score, 1)"
+            " ON CONFLICT DO UPDATE SET wins = wins + :won, draws = draws + :drawn, losses = losses + :lost,"
+            " recent_score = :keep * recent_score + :score, recent_games = :keep * recent_games + 1",
+            {
+                "first": first, "second": second, "rated": rated, "won": score == 1, "drawn": score == 0.5,
+                "lost": score == 0, "score": score, "keep": FORGETTING,
+            },
+        )  # fmt: skip
+        database.execute("UPDATE entries SET games = games + 1 WHERE id = ?", (first,))
+
+    def _close_period(self, database: sqlite3.Connection, *, due: bool | None = None) -> None:
+        """Everybody's rating from those before the period, written together; then whoever is too many retires."""
+        if due is False:
+            return
+        rows = database.execute("SELECT first, second, score, rated FROM matches WHERE period IS NULL").fetchall()
+        if not rows or not (due or len(rows) >= self.rules.period_games):
+            return
+        games = [Played(first, second, score, bool(rated)) for first, second, score, rated in rows]
+        playing = {player for game in games for player in game[:2]}
+        entries = {entry.id: entry for entry in self.entries() if entry.kind != RETIRED or entry.id in playing}
+        before = {id: entry.rating for id, entry in entries.items()}
+        number = database.execute("INSERT INTO periods (time, games) VALUES (?, ?)", (time.time(), len(rows))).lastrowid
+        database.execute("UPDATE matches SET period = ? WHERE period IS NULL", (number,))
+        for id, rating in period(before, games, self.anchor.id).items():
+            if rating == before[id] and id != self.anchor.id:
+                continue
+            database.execute("UPDATE entries SET rating = ?, deviation = ?, volatility = ? WHERE id = ?", (*rating, id))
+            row = (id, number, *rating, entries[id].games)
+            database.execute("INSERT INTO history VALUES (?, ?, ?, ?, ?, ?)", row)
+        self.retire_surplus()
+
+    def _drop_old_recordings(self) -> None:
+        """Keep the newest of every entry: a recording goes when neither side needs it any more."""
+        kept: dict[int, int] = {}
+        rows = self._rows("SELECT id, first, second FROM matches WHERE recording IS NOT NULL ORDER BY id DESC")
+        for id, first, second in rows:
+            sides = (first, second)
+            is_needed = any(kept.get(entry, 0) < self.rules.recordings for entry in sides)
+            for entry in sides:
+                kept[entry] = kept.get(entry, 0) + 1
+            if not is_needed:
+                with self.writing() as database:
+                    database.execute("UPDATE matches SET recording = NULL WHERE id = ?", (id,))
+                # Never by the name in the row, which in a league from elsewhere could be that of any file.
+                self._recording(id).unlink(missing_ok=True)
+
+    def _recording(self, match: int) -> Path:
+        return self.recordings / f"{match}.rec"

@@ -1,0 +1,62 @@
+"""A real dashboard server for tests, in a thread of this process, and runs for it to show."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+from protege.dashboard.live import Shows
+from protege.dashboard.server import Served, serve
+from protege.runs.metrics import Metric
+from protege.runs.run import Training, create_run
+
+METRICS = (
+    Metric("exam_score", "points", "mean score on held-out games", "score", "higher"),
+    Metric("exam_score_low", "points", "lower end of the interval", "score"),
+    Metric("exam_score_high", "points", "upper end of the interval", "score"),
+    Metric("teacher_score", "points", "the teacher on the same games", "score"),
+    Metric("loss", "", "error of the action values", "loss", "lower"),
+    Metric("epsilon", "share", "share of random moves", "exploration"),
+    Metric("frames_per_s", "1/s", "frames played in a second", "speed", "higher"),
+)
+
+
+@contextmanager
+def served(folder: Path, games: Mapping[str, Shows] | None = None, **settings: Any) -> Iterator[Served]:
+    """A server on some free port, unless `settings` say otherwise."""
+    found: Queue[Served] = Queue()
+    given = {"port": 0, **settings}
+    thread = threading.Thread(target=lambda: serve(games or {}, folder=folder, ready=found.put, **given), daemon=True)
+    thread.start()
+    page = found.get(timeout=20)
+    try:
+        yield page
+    finally:
+        page.stop()
+        thread.join(timeout=20)
+        assert not thread.is_alive(), "the server did not stop"
+
+
+def make_run(folder: Path, name: str, points: int = 50, metrics: tuple[Metric, ...] = METRICS) -> Training:
+    """A run in training with some values: whoever asks for it closes it."""
+    config = {"minutes": 10, "frames": 0, "learner": {"rate": 0.001}}
+    run = create_run("tempest", "pqn", config, metrics, name=name, score="exam_score", folder=folder)
+    log(run, range(points))
+    return run
+
+
+def log(run: Training, turns: range) -> None:
+    """Values of a training that gets better: at turn n step 1000 n, loss 1 / (1 + n), and an exam each tenth turn."""
+    for turn in turns:
+        run.log(1000 * turn, loss=1 / (1 + turn), epsilon=max(0.02, 1 - turn / 20), frames_per_s=50_000.0)
+        if turn % 10 == 0:
+            score = 100.0 * turn
+            run.log(
+                1000 * turn,
+                exam_score=score,
+                exam_score_low=score - 50,
+                exam_score_high=score + 50,
+                teacher_score=2000.0,
+            )

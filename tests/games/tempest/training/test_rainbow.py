@@ -1,0 +1,271 @@
+"""Practice with a memory: who chooses, what is stored, when an update is due."""
+
+import math
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from protege.games.tempest.agents.attention import AttentionConfig, Body
+from protege.games.tempest.rules import ram
+from protege.games.tempest.task.env import TASK_VERSION, Games, starts
+from protege.games.tempest.task.teacher import ACTIONS
+from protege.games.tempest.training.config import PRESETS, RainbowTraining, TempestConfig
+from protege.games.tempest.training.rainbow import Behaviour, RainbowPractice
+from protege.learn.rainbow import RainbowConfig
+from protege.learn.replay import Actor, ReplayConfig
+from protege.runs.checkpoints import load, save
+
+TINY = RainbowTraining(
+    games=8,
+    piece=4,
+    learner=RainbowConfig(batch=16, minimum_fill=40, samples_per_frame=1.0, acting_every=2, target_every=3),
+    network=AttentionConfig(hidden=16),
+    replay=ReplayConfig(capacity=2_000, steps=3),
+    schedule_frames=1_000_000,
+    warm_frames=0,
+    warm_updates=0,
+)
+CONFIG = TempestConfig(learner="rainbow", frames=10_000, deterministic=True, rainbow=TINY, seed=5)
+
+
+def practice(folder: Path, **changes: Any) -> RainbowPractice:
+    return RainbowPractice(replace(CONFIG, rainbow=replace(TINY, **changes)), 1, folder / "replay")
+
+
+def play_and_learn(made: RainbowPractice, pieces: int) -> list[dict[str, float]]:
+    return [made.learn(made.play(made.empty()), 0.1) for _ in range(pieces)]
+
+
+def behaviour(seed: int = 1, **changes: Any) -> Behaviour:
+    return Behaviour(replace(TINY, **changes), 4000, np.random.default_rng(seed))
+
+
+@pytest.fixture(scope="module")
+def frames():
+    return Games(starts(4000, seed=1, level=3)).frames
+
+
+def network_that_always_plays(move: int) -> Any:
+    class Fixed(torch.nn.Module):
+        support = torch.zeros(2)
+
+        def forward(self, seen):
+            return torch.nn.functional.one_hot(torch.full((len(seen),), move), 44).float()
+
+        def expected(self, logits):
+            return logits
+
+    return Fixed()
+
+
+FIRE, FIRE_AND_ZAP = 2 * 11 + 5, 3 * 11 + 5
+
+
+def test_teacher_chance_and_pupil_choose_in_their_shares(frames):
+    moves, actors, _ = behaviour().decide(frames, network_that_always_plays(FIRE), epsilon=0.5, teacher=0.4)
+    shares = [float((actors == actor).mean()) for actor in (Actor.TEACHER, Actor.RANDOM, Actor.PUPIL)]
+    assert shares == pytest.approx([0.4, 0.3, 0.3], abs=0.03)
+    assert (moves[actors == Actor.PUPIL] == FIRE).all()
+    advised = frames.advice[actors == Actor.TEACHER]
+    assert np.array_equal(ACTIONS[moves[actors == Actor.TEACHER]], advised)
+
+
+def test_in_a_zoom_the_teacher_says_twice_as_much_and_chance_a_fifth(frames):
+    zooming = frames._replace(observation=frames.observation.copy())
+    zooming.observation[:, 0] = ram.ZOOM / 36
+    _, actors, _ = behaviour().decide(zooming, network_that_always_plays(FIRE), epsilon=0.5, teacher=0.4)
+    shares = [float((actors == actor).mean()) for actor in (Actor.TEACHER, Actor.RANDOM, Actor.PUPIL)]
+    assert shares == pytest.approx([0.8, 0.02, 0.18], abs=0.03)
+
+
+def test_a_zap_that_the_gate_stops_is_stored_as_none_and_paid_for_a_frame_later(frames):
+    gate = behaviour(zap_gate=0.25)
+    moves, _, due = gate.decide(frames, network_that_always_plays(FIRE_AND_ZAP), epsilon=0.0, teacher=0.0)
+    assert set(moves.tolist()) == {FIRE, FIRE_AND_ZAP} and (due == 0).all()
+    stopped = moves == FIRE
+    assert stopped.mean() == pytest.approx(0.75, abs=0.03)
+    _, _, due = gate.decide(frames, network_that_always_plays(FIRE), epsilon=0.0, teacher=0.0)
+    assert np.array_equal(due, np.where(stopped, np.float32(-0.05), np.float32(0)))
+    assert (gate.decide(frames, network_that_always_plays(FIRE), epsilon=0.0, teacher=0.0)[2] == 0).all()
+
+
+def test_the_teachers_own_zaps_pass_the_gate(frames):
+    zapping = frames._replace(advice=np.tile(ACTIONS[FIRE_AND_ZAP], (4000, 1)))
+    moves, _, _ = behaviour(zap_gate=0.0).decide(zapping, network_that_always_plays(FIRE), epsilon=0.0, teacher=1.0)
+    assert (moves == FIRE_AND_ZAP).all()
+
+
+def test_a_penalty_that_is_due_when_a_life_ends_is_not_paid_in_the_next(tmp_path, monkeypatch):
+    made = practice(tmp_path, zap_gate=0.0, epsilon=0.0, teacher=0.0, final_teacher=0.0)
+    made.learner.acting = network_that_always_plays(FIRE_AND_ZAP)
+    monkeypatch.setattr(made.games, "rewards", lambda: np.zeros(8, np.float32))  # what is left is penalties
+    free = np.ones(8, np.bool_)  # places whose last frame leaves nothing to pay for
+    for _ in range(500):
+        content = made.play(made.empty()).content
+        for rewards, ended in zip(content.reward, content.terminated, strict=True):
+            assert np.array_equal(rewards == 0, free)
+            free = ended
+        if content.terminated[:-1].any():
+            return
+    raise AssertionError("nobody has died")
+
+
+def test_all_networks_lie_on_the_device_of_the_settings(tmp_path, monkeypatch):
+    monkeypatch.setattr("protege.games.tempest.training.rainbow.device_of", lambda config: torch.device("meta"))
+    made = practice(tmp_path)
+    learner = made.learner
+    for network in (learner.network, learner.averaged, learner.target, learner.acting, made.pupil().network):
+        body = network.body
+        assert isinstance(body, Body) and body.encoder is not None
+        tensors = [*network.parameters(), *network.buffers(), *(body.encoder.folded or ())]
+        assert {tensor.device.type for tensor in tensors} == {"meta"}
+
+
+def test_every_frame_is_stored_and_allows_its_share_of_updates(tmp_path):
+    made = practice(tmp_path)
+    figures = play_and_learn(made, 10)
+    # 32 frames a piece, 16 samples an update, one sample a frame: two updates a piece once 40 steps can be drawn.
+    assert made.frames == 320 and [bool(found) for found in figures].index(True) in (1, 2)
+    first = [bool(found) for found in figures].index(True)
+    assert made.updates == 2 * (10 - first)
+    assert len(made.replay) >= 320 - 3 * 8, "three frames wait in each game, fewer after a death"
+
+
+def test_the_warm_start_plays_the_teacher_alone_and_then_learns_before_it_plays_on(tmp_path):
+    made = practice(tmp_path, warm_frames=64, warm_updates=10)
+    play_and_learn(made, 2)
+    assert made.replay.figures()["teacher"] == 1.0 and made.frames == 64
+    play_and_learn(made, 2)
+    assert made.frames == 64 and made.updates == 12, "4 as soon as it could, then 4 and 4"
+    play_and_learn(made, 3)
+    assert made.frames > 64 and made.scheduled().teacher < 1.0
+
+
+def test_the_teachers_share_follows_the_result_or_the_frames(tmp_path):
+    by_result = practice(tmp_path)
+    assert by_result.scheduled().teacher == 0.5
+    by_result.examined({"score_mean": 15_000.0, "level_mean": 4.0}, 20_000.0)
+    assert by_result.scheduled().teacher == pytest.approx(0.02 + 0.48 * 0.25)
+    by_result.examined({"score_mean": 10_000.0, "level_mean": 4.0}, 20_000.0)
+    assert by_result.scheduled().teacher == pytest.approx(0.02 + 0.48 * 0.25), "never up again"
+    by_frames = practice(tmp_path, teacher_by="frames")
+    by_frames.position = 2_500_000
+    assert by_frames.scheduled().teacher == pytest.approx(0.26) and by_frames.scheduled().epsilon == pytest.approx(0.01)
+
+
+def test_pulses_of_the_published_schedule_begin_at_three_million_frames(tmp_path):
+    made = practice(tmp_path, schedule_frames=0, pulse_from=PRESETS["full"].rainbow.pulse_from)
+    for frames, epsilon in ((2_750_000, 0.01), (3_000_000, 0.01), (3_125_000, 0.13), (3_250_000, 0.25)):
+        made.frames = made.position = frames
+        assert made.figures()["epsilon"] == pytest.approx(epsilon), frames
+    assert made.switches.changed() == "" and PRESETS["laptop"].rainbow.pulse_from == 0
+
+
+def test_without_learning_it_fills_its_memory_and_catches_nothing_up(tmp_path):
+    made = practice(tmp_path)
+    made.switches.learning = False
+    play_and_learn(made, 8)
+    assert made.updates == 0 and made.frames == 256
+    made.switches.learning = True
+    play_and_learn(made, 1)
+    assert made.updates == 2
+
+
+def test_keys_report_attention_and_memory_and_empty_it(tmp_path):
+    made = practice(tmp_path)
+    play_and_learn(made, 4)
+
+    def ask(name: str) -> Any:
+        return made.switches.obey(name, {}, made.scheduled())
+
+    assert "entropy" in ask("attention").text() and "teacher" in ask("replay").text()
+    assert ask("flush").startswith("memory emptied") and len(made.replay) == 0
+    assert "empty" in ask("attention").text()
+
+
+def test_a_resumed_practice_with_its_memory_goes_on_bit_for_bit(tmp_path):
+    def saved(made: RainbowPractice) -> None:
+        save(tmp_path / "last", made.tensors(), made.state(), kind=made.kind, task_version=TASK_VERSION)
+        made.save_memory(wait=True)
+
+    one = practice(tmp_path, save_replay=True)
+    play_and_learn(one, 8)
+    saved(one)
+    two = practice(tmp_path, save_replay=True)
+    checkpoint = load(tmp_path / "last")
+    assert "restored" in two.restore(checkpoint, checkpoint.state)[0]
+    assert play_and_learn(one, 50) == play_and_learn(two, 50)
+    assert one.updates == two.updates >= 100
+    for name, tensor in one.tensors().items():
+        assert torch.equal(tensor, two.tensors()[name]), name
+
+
+def test_a_memory_from_another_moment_than_the_checkpoint_is_not_joined_to_it(tmp_path):
+    one = practice(tmp_path, save_replay=True)
+    play_and_learn(one, 8)
+    one.save_memory(wait=True)
+    play_and_learn(one, 2)  # it is killed between this checkpoint and its memory
+    save(tmp_path / "last", one.tensors(), one.state(), kind=one.kind, task_version=TASK_VERSION)
+    two = practice(tmp_path, save_replay=True)
+    checkpoint = load(tmp_path / "last")
+    notes = two.restore(checkpoint, checkpoint.state)
+    assert notes[1] == "it was saved 64 steps from the checkpoint: the run does not go on bit for bit"
+    assert two.replay.state()["waiting"] == {}, "nothing that comes now goes on where it ended"
+
+
+def test_who_waits_gets_the_newest_memory_saved_however_busy_it_is(tmp_path, monkeypatch):
+    made, saving, go_on = practice(tmp_path, save_replay=True), threading.Event(), threading.Event()
+    ends: list[int] = []
+
+    def slow_save(replay: Any, path: Path) -> int:
+        ends.append(replay.state()["end"])
+        saving.set()
+        assert go_on.wait(30)
+        return 0
+
+    monkeypatch.setattr("protege.learn.replay_file.save", slow_save)
+    monkeypatch.setattr("protege.games.tempest.training.rainbow.SAVING_PAUSE", 1e9)
+    play_and_learn(made, 2)
+    made.save_memory(wait=False)
+    assert saving.wait(30)
+    play_and_learn(made, 1)
+    made.save_memory(wait=False)  # one is going on, so this changes nothing
+    threading.Timer(0.1, go_on.set).start()
+    made.save_memory(wait=True)
+    assert ends == [64, 96]
+    play_and_learn(made, 1)
+    made.save_memory(wait=False)
+    assert ends == [64, 96], "it pauses a multiple of what the last one took"
+    made.next_saving = 0.0
+    made.save_memory(wait=False)
+    made.close()
+    assert ends == [64, 96, 128]
+
+
+def test_a_memory_that_cannot_be_saved_is_told_once(tmp_path):
+    made = practice(tmp_path / "gone", save_replay=True)
+    play_and_learn(made, 2)
+    at_once = made.save_memory(wait=False)  # if the other thread is quick
+    made.close()
+    made.next_saving = math.inf
+    assert "the memory was not saved: " in at_once + made.save_memory(wait=False)
+    assert made.save_memory(wait=False) == "" and "could not be saved" in made.save_memory(wait=True)
+
+
+def test_without_its_memory_a_resumed_practice_says_so_and_fills_it_first(tmp_path):
+    one = practice(tmp_path)
+    play_and_learn(one, 8)
+    save(tmp_path / "last", one.tensors(), one.state(), kind=one.kind, task_version=TASK_VERSION)
+    two = practice(tmp_path)
+    checkpoint = load(tmp_path / "last")
+    assert "updates go on when it holds 40 steps" in two.restore(checkpoint, checkpoint.state)[0]
+    updates = two.updates
+    play_and_learn(two, 1)
+    assert two.updates == updates and two.frames == one.frames + 32
+    play_and_learn(two, 3)
+    assert two.updates > updates
