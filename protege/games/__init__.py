@@ -1,0 +1,146 @@
+"""What is played: the contract of a game, the two that come along, and how a user's own is found.
+
+A game is a table, not a framework: commands, console, page, league, doctor and benchmarks read it and nothing else. What
+needs torch or compiled code stands behind functions, so that reading the table costs nothing.
+"""
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from protege import ProtegeError
+from protege.runs.metrics import near
+
+if TYPE_CHECKING:
+    from protege.dashboard.live import Views
+    from protege.league.ledger import Filing, Opponent, Result
+    from protege.train.session import Trainer
+
+Figures = dict[str, Any]
+
+BUILT_IN: Final = {"tempest": "protege.games.tempest.game:GAME", "echelon": "protege.games.echelon.game:GAME"}
+
+
+class UnknownGame(ProtegeError):
+    """No game goes by this name."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """Something a game can do that is typed as `protege NAME GAME ...`, or without the game where only one has it."""
+
+    options: type[Any]  # a frozen dataclass; field comments are the help texts
+    run: Callable[[Any], int]
+
+
+class Contest(Protocol):
+    """Plays the matches of one league."""
+
+    signature: Mapping[str, Any]  # what must be the same for results to be comparable
+
+    def check(self, player: str) -> None:
+        """Raise unless this is a player."""
+
+    def play(
+        self, first: "Opponent", second: "Opponent", maps: Sequence[int], record: int = 0, file: "Filing | None" = None
+    ) -> list["Result"]:
+        """One match on each map, or one from each side; `file` is given each result as soon as there is one."""
+
+
+@dataclass(frozen=True)
+class Contests:
+    """How two players of a game meet."""
+
+    scripted: Sequence[str]  # members of a new league
+    anchor: str  # the one whose rating is pinned at 1500
+    signature: Callable[..., Mapping[str, Any]]  # of a new league, from its settings
+    open: Callable[[Mapping[str, Any], int], Contest]  # a league's signature and a number of threads
+    styles: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)  # by name: unit, meaning, chart
+    settings: type[Any] | None = None  # what a new league can be told, a frozen dataclass for the command line
+
+
+@dataclass(frozen=True)
+class Players:
+    """Who can play, by name."""
+
+    scripted: Sequence[str]
+    champions: Mapping[str, Path]
+    find: Callable[[str, Path | None], Any]  # the player of this name; the folder holds the runs
+
+
+@dataclass(frozen=True)
+class Check:
+    """One row of `protege doctor`."""
+
+    name: str
+    found: str
+    ok: bool = True
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class Game:
+    """Everything the product needs to train, measure, watch and rate players of a game. A table, not a framework."""
+
+    name: str
+    title: str
+    about: str  # what it is, in half a line
+    unit: str  # what a budget counts: "frame", "agent-step"
+    trainer: Callable[[], "Trainer"]  # settings, presets, metrics, session
+    players: Callable[[], Players]
+    measure: Callable[..., Figures]  # (player, *, games, seed, threads, runs) -> flat figures with 95 % intervals
+    teachers: Sequence[str] = ()  # scripted players that a finished training is compared with
+    contests: Callable[[], Contests] | None = None  # without it there is no league
+    views: Callable[..., "Views"] | None = None  # what the page shows of it; without it the page has charts only
+    commands: Mapping[str, Callable[[], Command]] = field(default_factory=dict)  # eval, watch, match, serve ...
+    benchmarks: Mapping[str, Callable[[], Callable[[float], Figures]]] = field(default_factory=dict)
+    checks: Callable[[], Sequence[Check]] = lambda: ()  # of what this machine has for it
+    next_steps: Callable[[str, str, Any], Sequence[tuple[str, str]]] = lambda run, options, config: ()  # after training
+    examples: Sequence[tuple[str, str]] = ()  # commands worth knowing, and what they do, for the help text
+
+
+def games() -> dict[str, Game]:
+    """The games that come along, by name."""
+    return {name: find_game(name) for name in BUILT_IN}
+
+
+def find_game(name: str) -> Game:
+    """The game of this name: one that comes along, `package.module:GAME`, or a file that defines GAME."""
+    place = BUILT_IN.get(name, name)
+    if place.endswith(".py"):
+        return _game_in(_load_file(Path(place)), "GAME", name)
+    module, colon, attribute = place.partition(":")
+    if not colon:
+        raise UnknownGame(
+            f"there is no game {name!r}: use {', '.join(BUILT_IN)}, a file my_game.py, or package.module:GAME"
+            f"{near(name, list(BUILT_IN))}"
+        )
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # so that a file beside the user is found, as with `python -m`
+    try:
+        return _game_in(importlib.import_module(module), attribute, name)
+    except ImportError as problem:
+        raise UnknownGame(f"game {name!r} cannot be imported: {problem}") from problem
+
+
+def _load_file(path: Path) -> Any:
+    if not path.is_file():
+        raise UnknownGame(f"there is no file {path}: a game of your own is a Python file that defines GAME")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None, f"{path} has an ending that Python imports"
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _game_in(module: Any, attribute: str, name: str) -> Game:
+    found = getattr(module, attribute, None)
+    if not isinstance(found, Game):
+        what = "nothing" if found is None else f"a {type(found).__name__}"
+        raise UnknownGame(f"{name!r} holds {what} under the name {attribute}; expected a protege.games.Game")
+    return found

@@ -286,10 +286,10 @@ class Training(Run):
         """Note something that happened once."""
         self._writer.event(kind, text)
 
-    def show_switches(self, switches: Mapping[str, Any]) -> None:
-        """Let others see how the switches stand; log an event, too, because readers look when there is one."""
+    def show_controls(self, controls: Mapping[str, Any]) -> None:
+        """Let others see how the controls stand; log an event, too, because readers look when there is one."""
         with replacing(self._switches_file) as draft:
-            draft.write_text(json.dumps(switches, allow_nan=False), encoding="utf-8")
+            draft.write_text(json.dumps(controls, allow_nan=False), encoding="utf-8")
 
     def rewind(self, step: int) -> int:
         """Drop values logged after the step that training goes on from, so that no step has two; returns how many."""

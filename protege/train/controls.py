@@ -1,8 +1,8 @@
 """What a person may change in a training while it runs: the controls there are, and how each of them stands.
 
 Console keys and page send the same commands, those of `CONTROLS`, through the run's inbox. The training hands them to
-its `Switches`, which answer with a line to read, and asks these what has become of its schedules. No switch overwrites
-what another one remembers. Knows no game, no learner and no file.
+its `Controls`, which answer with a line to read, and asks these what has become of its schedules. No control
+overwrites what another one remembers. Knows no game, no learner and no file.
 """
 
 import json
@@ -109,7 +109,7 @@ class Scheduled(NamedTuple):
     teacher: float  # share of its moves, or weight of its advice
 
 
-class Switches:
+class Controls:
     """How the controls of one training stand. One thread obeys commands, others may ask meanwhile."""
 
     def __init__(

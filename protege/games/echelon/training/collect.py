@@ -1,8 +1,8 @@
-"""The battles that a pupil practises in: crews of battles in step, their opponents, and what is remembered of both.
+"""The battles that a pupil practises in: batches of battles in step, their opponents, and what is remembered of both.
 
-Each place of a crew plays battle after battle. In some both sides learn; in the others a scripted player or another
-pupil, drawn for each battle, leads the side that the pupil does not have. A crew depends on its seed, the weights and
-whom it is given to meet, not on the other crews or on threads. `Practice` is all crews of a stage with one rollout that
+Each place of a batch plays battle after battle. In some both sides learn; in the others a scripted player or another
+pupil, drawn for each battle, leads the side that the pupil does not have. A batch depends on its seed, the weights and
+whom it is given to meet, not on the other batches or on threads. `BattleSource` is all batches of a stage with one rollout that
 they fill.
 """
 
@@ -34,9 +34,9 @@ from protege.games.echelon.world.voxels import World
 from protege.learn.rollout import Field, Fields, Rollout, Shape, Tensors, without_gone
 from protege.runs.checkpoints import restore_generator, restore_torch_generator
 
-CREWS: Final = 2  # always, so that the number of threads changes nothing
+BATCHES: Final = 2  # always, so that the number of threads changes nothing
 FIELD_MAPS: Final = 64  # fields that are not generated are taken from so many
-MAPS: Final = 2**24  # a number no crew has: the maps that are played over and over have their seeds there
+MAPS: Final = 2**24  # a number no batch has: the maps that are played over and over have their seeds there
 
 Ints = npt.NDArray[np.int64]
 Finder = Callable[[str], Player]
@@ -65,7 +65,7 @@ def maps_of(stage: Stage, seed: int) -> World | None:
 
 
 def maker_of(maps: World | None) -> MapMaker:
-    """What makes the maps of exams: those that are played over and over, or new ones."""
+    """What makes the maps of evaluations: those that are played over and over, or new ones."""
     return generate if maps is None else OverAndOver(maps)
 
 
@@ -92,11 +92,11 @@ def room_for(layout: Layout, talk: bool) -> tuple[Fields, Fields, Fields]:
     return seen, shared, taken
 
 
-class Guest:
+class NetworkOpponent:
     """A pupil as an opponent. It goes by what the arena has observed for everybody, so that any number cost little."""
 
     def __init__(self, network: PilotNetwork, arena: Arena):
-        """The weights may be shared with other guests; what it remembers is its own."""
+        """The weights may be shared with other network opponents; what it remembers is its own."""
         self.network, self.arena = network, arena
         self.state = torch.zeros(len(arena), arena.layout.mechs, network.state_size)
         self.noise = torch.Generator()
@@ -108,20 +108,20 @@ class Guest:
             return
         starts = torch.from_numpy(battles.records["decision"] == 0)[rows[0]]
         seen = look(self.arena.observation, rows, self.network.config.talk)
-        # No two guests have the same battle, so none has the same chances as another; the generator knows 32 bits.
+        # No two network opponents have the same battle, so none has the same chances as another; the generator knows 32 bits.
         self.noise.manual_seed((moment_of(battles, rows) + int(rows[0][0]) * 0x9E3779B1) % 2**32)
         taken, _, self.state[rows] = self.network.act(seen, self.state[rows], starts, self.noise)
         write_actions(taken, self.arena.observation, rows, actions)
 
 
-class Crew:
+class BattleBatch:
     """Some battles in step."""
 
     def __init__(
         self, stage: Stage, config: EchelonConfig, battles: int, number: int, maps: World | None,
         find: Finder = find_player,
     ):  # fmt: skip
-        """`number` tells the crews of a training apart; `find` makes opponents of names."""
+        """`number` tells the batches of a training apart; `find` makes opponents of names."""
         self.stage, self.talk, self.find = stage, config.network.talk, find
         seed = seed_of(TRAINING, config.seed, number)
         rewards = replace(config.rewards, **dict(stage.rewards))
@@ -192,7 +192,7 @@ class Crew:
 
     def _player(self, name: str) -> Player:
         found = self.find(name)
-        return Guest(found.network, self.arena) if isinstance(found, Pupil) else found
+        return NetworkOpponent(found.network, self.arena) if isinstance(found, Pupil) else found
 
     def begin_anew(self) -> None:
         """Leave all battles as they are and begin others."""
@@ -324,7 +324,7 @@ class Crew:
         for number, player in listed:
             if isinstance(player, Teacher):
                 found[f"mind {number}"] = player.minds(self.arena.battles).view(np.uint8)
-            elif isinstance(player, Guest):
+            elif isinstance(player, NetworkOpponent):
                 found[f"state {number}"] = player.state.numpy()
         return found
 
@@ -359,8 +359,8 @@ class Crew:
         restore_torch_generator(self.noise, saved["noise"])
 
 
-class Practice:
-    """All crews of a stage, and the rollout they fill."""
+class BattleSource:
+    """All batches of a stage, and the rollout they fill."""
 
     def __init__(
         self, stage: Stage, number: int, config: EchelonConfig, network: PilotNetwork, threads: int,
@@ -372,42 +372,46 @@ class Practice:
         team = int((find_roster(stage.roster).members().team == BLUE).sum())
         selves = sum(share for name, share in stage.opponents if name == SELF)
         learning = team * (1.0 + selves / sum(share for _, share in stage.opponents))
-        battles = max(CREWS, round(config.agents / learning))
-        sizes = [battles * (n + 1) // CREWS - battles * n // CREWS for n in range(CREWS)]
-        self.crews = [Crew(stage, config, size, number << 8 | n, self.maps, find) for n, size in enumerate(sizes)]
-        groups = [crew.groups for crew in self.crews]
-        seen, shared, taken = room_for(self.crews[0].arena.layout, config.network.talk)
+        battles = max(BATCHES, round(config.agents / learning))
+        sizes = [battles * (n + 1) // BATCHES - battles * n // BATCHES for n in range(BATCHES)]
+        self.batches = [
+            BattleBatch(stage, config, size, number << 8 | n, self.maps, find) for n, size in enumerate(sizes)
+        ]
+        groups = [batch.groups for batch in self.batches]
+        seen, shared, taken = room_for(self.batches[0].arena.layout, config.network.talk)
         shape = Shape(sum(groups), team, config.horizon, config.chunk)
         self.rollout = Rollout(shape, seen, shared, taken, network.state_size, advised=config.imitation > 0)
         edges = np.cumsum([0, *groups]).tolist()
         self.rooms = [self.rollout.part(first, last) for first, last in zip(edges, edges[1:])]
-        for crew, room in zip(self.crews, self.rooms):
-            room.roles.copy_(torch.from_numpy(crew.roles))
-        self.pool = ThreadPoolExecutor(min(threads, CREWS), thread_name_prefix="crew")
+        for batch, room in zip(self.batches, self.rooms):
+            room.roles.copy_(torch.from_numpy(batch.roles))
+        self.pool = ThreadPoolExecutor(min(threads, BATCHES), thread_name_prefix="batch")
 
     @property
     def battles(self) -> int:
         """In step."""
-        return sum(len(crew.arena) for crew in self.crews)
+        return sum(len(batch.arena) for batch in self.batches)
 
     def play(self, progress: float, advised: bool = True) -> int:
         """Fill the rollout; agent-steps in it. `progress` is the share of the training that is done."""
-        for crew in self.crews:
-            crew.arena.schedule(progress)
-        work = [self.pool.submit(crew.play, self.network, room, advised) for crew, room in zip(self.crews, self.rooms)]
+        for batch in self.batches:
+            batch.arena.schedule(progress)
+        work = [
+            self.pool.submit(batch.play, self.network, room, advised) for batch, room in zip(self.batches, self.rooms)
+        ]
         for part in work:
             part.result()
         return int(self.rollout.acted.sum())
 
     def meet(self, shares: Mapping[str, float]) -> None:
         """Opponents of the battles that begin from now on."""
-        for crew in self.crews:
-            crew.meet(shares)
+        for batch in self.batches:
+            batch.meet(shares)
 
     def begin_anew(self) -> None:
         """Leave all battles and begin others."""
-        for crew in self.crews:
-            crew.begin_anew()
+        for batch in self.batches:
+            batch.begin_anew()
 
     def note_inputs(self) -> None:
         """Move the scales of the network's inputs along, with the first chunk of what was seen."""

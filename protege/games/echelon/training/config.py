@@ -9,6 +9,7 @@ from protege.games.echelon.task.rewards import RewardConfig
 from protege.learn.ppo import PPOConfig
 from protege.learn.rainbow import find_device
 from protege.runs.metrics import near
+from protege.train.session import clocks_ignored
 
 SELF: Final = "self"  # the opponent that is the pupil itself, learning too
 
@@ -25,11 +26,11 @@ class Stage:
     size: int  # columns on each side of the map
     length: int  # decisions, four a second
     opponents: tuple[tuple[str, float], ...]  # players' names and their shares; SELF lets both sides learn
-    exam: tuple[str, ...] = ("medium",)  # opponents in exams; the first is the one that counts
+    evaluated_by: tuple[str, ...] = ("medium",)  # opponents in evaluations; the first is the one that counts
     ground: Literal["generated", "open", "wall"] = "generated"
     maps: int = 0  # that are played over and over; 0 for a new one in every battle
-    goal: Literal["win", "arrive", "kill"] = "win"  # what counts as success in exams
-    gate: float = 2.0  # success in an exam that ends the stage; above 1, only its share of the budget does
+    goal: Literal["win", "arrive", "kill"] = "win"  # what counts as success in evaluations
+    gate: float = 2.0  # success in an evaluation that ends the stage; above 1, only its share of the budget does
     share: float = 1.0  # of the budget: the stage ends then at the latest
     rewards: tuple[tuple[str, float], ...] = ()  # weights that differ from those of the training
 
@@ -59,13 +60,54 @@ STAGES: Final = {
 }
 
 
+class Curriculum:
+    """The stages of a training, one after another; with a single stage it never moves."""
+
+    def __init__(self, names: tuple[str, ...], stages: list[Stage]):
+        self.names, self.stages = names, stages
+        self.number, self.began = 0, 0.0  # the latter as a fraction of the budget
+
+    @property
+    def stage(self) -> Stage:
+        """What is practised now."""
+        return self.stages[self.number]
+
+    @property
+    def is_last(self) -> bool:
+        """No other stage follows."""
+        return self.number + 1 == len(self.stages)
+
+    def over(self, progress: float, success_low: float) -> str:
+        """Why this stage ends here, or nothing; `success_low` is the lower end of the newest evaluation."""
+        if self.is_last:
+            return ""
+        if success_low >= self.stage.gate:
+            return f"success at least {success_low:.0%}"
+        if progress - self.began >= self.stage.share:
+            return "its share of the budget is used up"
+        return ""
+
+    def move_on(self, progress: float) -> str:
+        """To the next stage; in words."""
+        self.number, self.began = self.number + 1, progress
+        return f"{self.names[self.number - 1]} ends, {self.names[self.number]} begins"
+
+    def describe(self, opponents: str) -> str:
+        """What is practised, and what comes after it."""
+        stage, later = self.stage, ", ".join(self.names[self.number + 1 :])
+        then = f"; then {later}" if later else ""
+        return f"{self.names[self.number]}: {stage.roster} on {stage.size} x {stage.size}, against {opponents}{then}"
+
+
 @dataclass(frozen=True)
 class EchelonConfig:
     """Settings of a training on Echelon."""
 
     minutes: float = 60.0  # wall-clock budget, start-up and compilation included; 0 for none
     agent_steps: int = 0  # budget in decisions of single mechs instead of minutes; 0 for none
-    until: float = 0.0  # success, the lower end in an exam, at which it ends before its budget, once no advice is given
+    until: float = (
+        0.0  # success, the lower end in an evaluation, at which it ends before its budget, once no advice is given
+    )
     seed: int = 1  # of the maps, the battles, the network and the exploration
     stages: tuple[str, ...] = ("squad",)  # what is practised, in this order; a wrong name is answered with all
     opponents: tuple[str, ...] = ()  # instead of the stages' own: hard expert=0.5 self, a run or a checkpoint
@@ -83,20 +125,20 @@ class EchelonConfig:
     imitation: float = 0.0  # weight of that advice at the start; 0 for none
     imitation_share: float = 0.3  # of the budget, over which the weight falls to 0
     start_from: str = ""  # a run, or a checkpoint, whose weights the training begins with
-    sampled_exams: bool = True  # measure the pupil as it practises, by chance; otherwise by its likeliest actions
-    exam_matches: int = 64  # held-out battles against each opponent of an exam, half from each side
-    exam_seconds: float = 120.0  # time between exams; a deterministic run measures every exam_every agent-steps instead
-    exam_every: int = 1_000_000  # agent-steps between exams of a deterministic run
+    eval_sampled: bool = True  # measure the pupil as it practises, by chance; otherwise by its likeliest actions
+    eval_matches: int = 64  # held-out battles against each opponent of an evaluation, half from each side
+    eval_seconds: float = 120.0  # least time between evaluations
+    eval_every: int = 1_000_000  # agent-steps between evaluations of a deterministic run, which goes by no clock
     autosave_seconds: float = 120.0  # time between checkpoints
     threads: int = 0  # threads that play and learn; 0 for one per core, at most 2
     device: Literal["cpu", "cuda"] = "cpu"  # where updates are made; battles and what mechs choose stay on the CPU
-    deterministic: bool = False  # exams between updates, budget in agent-steps: the same numbers every time
+    deterministic: bool = False  # evaluations between updates, budget in agent-steps: the same numbers every time
 
 
 PRESETS: Final = {
     "smoke": EchelonConfig(
         minutes=0.5, stages=("O2",), agents=32, horizon=32, network=NetworkConfig(32, 16, 8),
-        ppo=PPOConfig(minibatches=2), exam_matches=4, exam_seconds=10.0, exam_every=5_000, autosave_seconds=5.0,
+        ppo=PPOConfig(minibatches=2), eval_matches=4, eval_seconds=10.0, eval_every=5_000, autosave_seconds=5.0,
     ),
     # First the scripted expert is imitated, in large steps; what is left of the budget goes beyond it.
     "laptop": EchelonConfig(
@@ -104,8 +146,8 @@ PRESETS: Final = {
         ppo=PPOConfig(learning_rate=1e-3, final_learning_rate=5e-5, entropy=0.01, final_entropy=0.002),
     ),
     "full": EchelonConfig(
-        minutes=0.0, agent_steps=1_000_000_000, stages=("duel", "pair", "pack", "squad"), exam_matches=200,
-        exam_seconds=900.0, autosave_seconds=300.0,
+        minutes=0.0, agent_steps=1_000_000_000, stages=("duel", "pair", "pack", "squad"), eval_matches=200,
+        eval_seconds=900.0, autosave_seconds=300.0,
     ),
 }  # fmt: skip
 
@@ -189,8 +231,16 @@ def check(config: EchelonConfig) -> None:
         raise BadTraining(f"--until is a share of successes, at least 0 and below 1; got {config.until:g}")
     if not config.stages:
         raise BadTraining(f"at least one stage is needed; there are {', '.join(STAGES)}")
-    if config.exam_matches < 2 or config.exam_matches % 2:
+    if config.eval_matches < 2 or config.eval_matches % 2:
         raise BadTraining(
-            f"exams are played from both sides, so matches must be 2, 4, 6 ...; got {config.exam_matches}"
+            f"evaluations are played from both sides, so matches must be 2, 4, 6 ...; got {config.eval_matches}"
         )
     stages_of(config)
+
+
+def ignored(config: EchelonConfig) -> dict[str, str]:
+    """Settings that have no effect with the others as they are, by the beginning of their flags; and what would."""
+    found = clocks_ignored(config)
+    if not config.imitation:
+        found |= dict.fromkeys(("--advisor", "--imitation-share"), "is about advice, and none is given: add --imitation 3")
+    return found

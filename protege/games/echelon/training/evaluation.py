@@ -1,12 +1,7 @@
-"""Measures a pupil on battles that training never sees, against each opponent of a stage, from both sides.
+"""Measures a pupil on battles that training never sees, against each opponent of a stage, from both sides."""
 
-While a training goes on, `Exam` does so beside it.
-"""
-
-import copy
 import threading
 import time
-from collections.abc import Mapping
 from math import ceil
 from pathlib import Path
 from typing import Any, Final
@@ -16,25 +11,19 @@ import numpy as np
 from protege.evaluate import EVALUATION, seed_of, wilson
 from protege.games.echelon.agents.contest import style
 from protege.games.echelon.agents.match import Match, Result, Setting, find_player, play
-from protege.games.echelon.agents.network import PilotNetwork
 from protege.games.echelon.agents.pupil import Pupil
 from protege.games.echelon.recordings.recording import Recording, write_recording
 from protege.games.echelon.rules.battle import BY_ELIMINATION
 from protege.games.echelon.rules.sim import Actions, Battles, Flags
 from protege.games.echelon.training.collect import maker_of
-from protege.games.echelon.training.config import EchelonConfig, Stage
+from protege.games.echelon.training.config import Stage
 from protege.games.echelon.world.mechs import BLUE, NOBODY, find_roster
 from protege.games.echelon.world.voxels import World
-from protege.runs.run import Training
+from protege.train.session import Cancelled
 
 KILL_WITHIN: Final = 80  # decisions
 ARRIVE_WITHIN: Final = 1.5  # times as long as the shortest way takes
-SEED_OF_EXAMS: Final = 2_000_000  # so that exams and what people evaluate with are different battles
-RECORDINGS_KEPT: Final = 20
-
-
-class Cancelled(Exception):
-    """Nobody wants to know any more."""
+SEED_OF_EVALUATIONS: Final = 2_000_000  # so that these and what people evaluate with are different battles
 
 
 class _Watched:
@@ -70,7 +59,7 @@ def matches_of(stage: Stage, count: int, seed: int) -> list[Match]:
     return [Match(number, swapped) for number in seeds for swapped in (False, True)]
 
 
-def examine(
+def evaluate(
     pupil: Pupil, stage: Stage, opponent: str, *, maps: World | None = None, matches: int = 64, seed: int = 0,
     threads: int = 1, cancelled: threading.Event | None = None,
 ) -> dict[str, Any]:  # fmt: skip
@@ -125,66 +114,10 @@ def points_of(stage: Stage, result: Result) -> float:
     return 0.5 if result.winner == NOBODY else float(result.winner == BLUE)
 
 
-def summary(exams: list[dict[str, Any]]) -> str:
-    """Exams in words."""
+def summary(results: list[dict[str, Any]]) -> str:
+    """Results in words."""
     told = [
-        f"{exam['success']:.0%} ({exam['success_low']:.0%}–{exam['success_high']:.0%}) against {exam['opponent']}"
-        for exam in exams
+        f"{one['success']:.0%} ({one['success_low']:.0%}–{one['success_high']:.0%}) against {one['opponent']}"
+        for one in results
     ]
-    return f"{', '.join(told)}; {exams[0]['length_mean']:.0f} s a battle, {sum(e['seconds'] for e in exams):.0f} s"
-
-
-class Exam(threading.Thread):
-    """Measures a copy of a pupil beside its training."""
-
-    def __init__(
-        self, config: EchelonConfig, run: Training, network: PilotNetwork, stage: Stage, opponents: Mapping[str, str],
-        maps: World | None, steps: int, of: tuple[int, float],
-    ):  # fmt: skip
-        """`opponents`: by what they are called, what they are found by; `of` is the training's own mark."""
-        super().__init__(name="exam", daemon=True)
-        self.config, self.training, self.stage, self.opponents, self.maps = config, run, stage, opponents, maps
-        self.steps, self.of = steps, of
-        self.pupil = Pupil(copy.deepcopy(network), sampled=config.sampled_exams)
-        self.cancelled = threading.Event()
-        self.found: list[dict[str, Any]] | Exception = []
-        self.style: dict[str, float] = {}
-        self.start()
-
-    def run(self) -> None:
-        c = self.config
-        try:
-            self.found = [
-                examine(
-                    self.pupil, self.stage, player, maps=self.maps, matches=c.exam_matches,
-                    seed=SEED_OF_EXAMS + c.seed, cancelled=self.cancelled,
-                ) | {"opponent": name}
-                for name, player in self.opponents.items()
-            ]  # fmt: skip
-            self._record()
-        except Exception as problem:  # whatever it is, the training raises it
-            self.found = problem
-
-    def _record(self) -> None:
-        """Keep one battle to be watched, and the newest of those before."""
-        file = f"step-{self.steps:012d}.rec"
-        name, player = next(iter(self.opponents.items()))
-        self.style = record_battle(
-            self.pupil, self.stage, player, self.training.recordings / file,
-            maps=self.maps, names=(self.training.name, name), seed=SEED_OF_EXAMS + self.steps,
-        )  # fmt: skip
-        for path in sorted(self.training.recordings.glob("step-*.rec"))[:-RECORDINGS_KEPT]:
-            path.unlink()
-
-    def result(self) -> list[dict[str, Any]]:
-        """Wait for the end."""
-        self.join()
-        if isinstance(self.found, Exception):
-            raise self.found
-        return self.found
-
-    def cancel(self) -> None:
-        """Give up."""
-        self.cancelled.set()
-        self.join()
-        assert not isinstance(self.found, Exception) or isinstance(self.found, Cancelled), self.found
+    return f"{', '.join(told)}; {results[0]['length_mean']:.0f} s a battle, {sum(e['seconds'] for e in results):.0f} s"

@@ -1,11 +1,13 @@
 """A training's place in a league: whom it meets, what it reports, and the copies of itself that it leaves there.
 
-The training asks between rollouts for everybody's chances and draws by itself, so no battle waits for the league's
+`NoLeague` is the place of a training that has none, or of a stage that the league does not play. A training asks
+between rollouts for everybody's probabilities and draws by itself, so no battle waits for the league's
 file. Of the learned players a line-up of a few takes part at a time, because each one that is in play is a network to
-run; over time everybody has the chance that the league gives. Opponents are known by their names, which never change.
+run; over time everybody has the probability that the league gives. Opponents are known by their names, which never change.
 """
 
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +16,7 @@ import numpy as np
 from protege.games.echelon.agents.contest import signature
 from protege.games.echelon.agents.match import Player, Setting, find_player
 from protege.games.echelon.training.collect import Episode
-from protege.games.echelon.training.config import Stage
+from protege.games.echelon.training.config import EchelonConfig, Stage, stages_of
 from protege.games.echelon.world.mechs import RED
 from protege.league.league import Opponent, open_league
 from protege.league.ledger import AGENT, Entry, Game, LeagueError
@@ -26,7 +28,78 @@ LINE_UP_ROLLOUTS: Final = 16  # until others are drawn
 ROLES: Final = {"main": MAIN, "main-exploiter": MAIN_EXPLOITER, "league-exploiter": LEAGUE_EXPLOITER}
 
 
-class Rivals:
+class NoLeague:
+    """There is no league: nobody is met, nothing is reported, no copy is left."""
+
+    active = False  # whether the league gives the opponents of this stage
+    exploits = False  # whether it begins with the main agent's weights, and again when it has done its work
+    name = ""
+
+    def enter(self, stage: Stage) -> None:
+        """A stage begins."""
+
+    def probabilities(self) -> dict[str, float]:
+        """Whom it may meet in the next rollout, and how likely each is."""
+        return {}
+
+    def find(self, name: str) -> Player:
+        """The player of this name."""
+        return find_player(name)
+
+    def report(self, episodes: Iterable[Episode]) -> None:
+        """File finished battles."""
+
+    def main(self) -> Opponent | None:
+        """The newest copy of a main agent."""
+        return None
+
+    def target(self) -> Opponent | None:
+        """The frozen main agent, if all that counts is to beat it."""
+        return None
+
+    def note_origin(self, checkpoint: Path) -> None:
+        """It begins with these weights; if they are an entry's, the league remembers whose."""
+
+    def submit(self, checkpoint: Path, step: int) -> str:
+        """Leave a copy of what it is now, as a candidate; in words."""
+        raise AssertionError("copies go to a league that gives the opponents")
+
+    def reset_due(self) -> str:
+        """Why an exploiter must begin again, or nothing."""
+        return ""
+
+    def reset(self, reason: str) -> str:
+        """The next life of an exploiter; what it is called."""
+        raise AssertionError("only exploiters begin again")
+
+    def began_another_life(self) -> bool:
+        """Whether the league knows of a life that began after the checkpoint that was restored."""
+        return False
+
+    def number(self) -> int:
+        """That no other agent of the league has."""
+        return 0
+
+    def figures(self) -> dict[str, float]:
+        """Where it stands."""
+        return {}
+
+    def summary(self) -> str:
+        """The same in words, and whom it meets."""
+        return ""
+
+    def state(self) -> dict[str, Any]:
+        """For a checkpoint; all else is in the league."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """From a checkpoint."""
+
+    def close(self) -> None:
+        """Let go of the league's file."""
+
+
+class LeagueAgent(NoLeague):
     """The opponents that a league has for one training. One thread at a time; other trainings may use the league."""
 
     agent: Entry  # what the training is in the league, once it has joined
@@ -38,6 +111,8 @@ class Rivals:
         self._random = np.random.default_rng(seed)
         self._line_up: list[str] = []
         self._pool_size = self._rollouts = 0
+        self._saved_life = ""  # what it was called when the checkpoint that it goes on from was written
+        self.name = self.league.name
         try:
             with self.league.writing():
                 pass
@@ -49,12 +124,10 @@ class Rivals:
             raise
 
     def close(self) -> None:
-        """Let go of the league's file."""
         self.league.close()
 
-    def fits(self, stage: Stage) -> bool:
-        """Whether a stage's battles are those that the league rates."""
-        return not self._misfit(stage)
+    def enter(self, stage: Stage) -> None:
+        self.active = not self._misfit(stage)
 
     def _misfit(self, stage: Stage) -> str:
         if stage.ground != "generated":
@@ -87,26 +160,23 @@ class Rivals:
         self.agent = self.league.agent(run, self.role)
 
     def note_origin(self, checkpoint: Path) -> None:
-        """It begins with these weights; if they are an entry's, the league remembers whose."""
         self.league.note_origin(self.agent.id, checkpoint)
 
     @property
-    def exploits(self) -> bool:
-        """Whether it begins with the main agent's weights, and again when it has done its work."""
+    def exploits(self) -> bool:  # type: ignore[override]
         return self.role in EXPLOITERS
 
     def target(self) -> Opponent | None:
-        """The frozen main agent, if all that counts is to beat it."""
-        return self.main() if self.role == MAIN_EXPLOITER else None
+        return self.main() if self.active and self.role == MAIN_EXPLOITER else None
 
     def main(self) -> Opponent | None:
-        """The newest copy of a main agent."""
         return self.league.current_main()
 
     # Battles.
 
-    def chances(self) -> dict[str, float]:
-        """Whom it may meet in the next rollout, and the chance of each."""
+    def probabilities(self) -> dict[str, float]:
+        if not self.active:
+            return {}
         pool, chances = self.league.opponents(self.agent.id)
         found = {entry.name: chance for entry, chance in zip(pool, chances) if entry.hash is None}
         learned = {entry.name: chance for entry, chance in zip(pool, chances) if entry.hash is not None and chance > 0}
@@ -122,6 +192,8 @@ class Rivals:
 
     def find(self, name: str) -> Player:
         """The player of an entry; networks are loaded once, what scripted players keep in mind is each one's own."""
+        if not self.active:
+            return find_player(name)
         if name in self._players:
             return self._players[name]
         entry = self.league.by_name(name)
@@ -132,37 +204,46 @@ class Rivals:
 
     def report(self, episodes: Iterable[Episode]) -> None:
         """File finished battles, all or none. They rate this training alone."""
+        if not self.active:
+            return
         ids = {entry.name: entry.id for entry in self.league.entries()}
         games = [Game(ids[one.opponent], one.result, one.seed, one.team == RED) for one in episodes]
         if games:
             self.league.report(self.agent.id, games)
             self.agent = self.league.by_id(self.agent.id)
 
-    def save(self) -> dict[str, Any]:
-        """What its draws go on with; all else is in the league."""
-        return {"random": self._random.bit_generator.state, "line_up": self._line_up, "rollouts": self._rollouts}
+    def state(self) -> dict[str, Any]:
+        draws = {"random": self._random.bit_generator.state, "line_up": self._line_up, "rollouts": self._rollouts}
+        return {"life": self.agent.name, "draws": draws}
 
-    def load(self, saved: Mapping[str, Any]) -> None:
-        """Go on with the draws of an earlier start."""
-        restore_generator(self._random, saved["random"])
-        self._line_up, self._rollouts = list(saved["line_up"]), saved["rollouts"]
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self._saved_life = state.get("life", "")
+        if draws := state.get("draws"):
+            restore_generator(self._random, draws["random"])
+            self._line_up, self._rollouts = list(draws["line_up"]), draws["rollouts"]
+
+    def began_another_life(self) -> bool:
+        return self.exploits and self._saved_life not in ("", self.agent.name)
+
+    def number(self) -> int:
+        return self.agent.id
 
     # What it leaves there.
 
-    def submit(self, checkpoint: Path, step: int) -> Entry:
-        """A copy of what it is now, as a candidate."""
-        return self.league.submit(self.agent.id, checkpoint, step)
+    def submit(self, checkpoint: Path, step: int) -> str:
+        copied = self.league.submit(self.agent.id, checkpoint, step)
+        return f"{copied.name} is a {copied.kind} of league {self.name}"
 
     def reset_due(self) -> str:
-        """Why an exploiter must begin again, or nothing."""
-        return self.league.reset_due(self.agent.id)
+        return self.league.reset_due(self.agent.id) if self.active else ""
 
-    def reset(self, reason: str) -> None:
-        """The next life of an exploiter."""
+    def reset(self, reason: str) -> str:
         self.agent = self.league.reset(self.agent.id, reason)
+        return self.agent.name
 
     def figures(self) -> dict[str, float]:
-        """Where it stands."""
+        if not self.active:
+            return {}
         rating = self.agent.rating
         return {
             "league_rating": rating.rating, "league_deviation": rating.deviation,
@@ -170,7 +251,8 @@ class Rivals:
         }  # fmt: skip
 
     def summary(self) -> str:
-        """The same in words, and whom it meets."""
+        if not self.active:
+            return ""
         me, rating = self.agent, self.agent.rating
         likeliest = sorted(zip(*self.league.opponents(me.id)), key=lambda pair: -pair[1])
         told = ", ".join(f"{entry.name} {chance:.0%}" for entry, chance in likeliest[:6])
@@ -179,3 +261,25 @@ class Rivals:
             f"{self.league.folder}, as {me.role} {me.name}, rated {rating.rating:.0f} ± {2 * rating.deviation:.0f} "
             f"after {me.games:,} games; meets {told}{more}"
         )
+
+
+def open_place(config: EchelonConfig, folder: Path | None) -> NoLeague:
+    """The place that the settings name, before the training has joined; raises if it cannot be had."""
+    if not config.league:
+        return NoLeague()
+    return LeagueAgent(config.league, config.role, stages_of(config), folder, config.seed)
+
+
+def admit(config: EchelonConfig, run: str | None, resume: bool, folder: Path | None) -> None:
+    """Raise unless a training may have its place in the league."""
+    with closing(open_place(config, folder)) as place:
+        if isinstance(place, LeagueAgent) and run is not None:
+            place.check_name(run, resume)
+
+
+def enter_league(config: EchelonConfig, folder: Path, run: str) -> NoLeague:
+    """The place of a training that has begun."""
+    place = open_place(config, folder)
+    if isinstance(place, LeagueAgent):
+        place.join(run)
+    return place

@@ -20,12 +20,11 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from protege import ProtegeError
 from protege.games.tempest.arcade import wire
 from protege.games.tempest.arcade.screens import Screens, activity
-from protege.games.tempest.arcade.streams import ALIVE, Flags, Game, Places, Steps, Streams, joint_actions
+from protege.games.tempest.arcade.streams import ALIVE, Decisions, Flags, Game, Places, Steps, Streams, joint_actions
 from protege.games.tempest.rules import ram
 from protege.games.tempest.rules.sim import Commands
 from protege.games.tempest.task.env import Frames, to_commands
@@ -121,8 +120,8 @@ class Agent:
         """Who that is, for a page: pupil, teacher or random."""
         return "pupil"
 
-    def decide(self, frames: Frames, clients: Places) -> tuple[npt.ArrayLike, npt.ArrayLike]:
-        """Joint actions (clients,) or commands (clients, 3), and who chose them: numbers that come back in `Steps`.
+    def decide(self, frames: Frames, clients: Places) -> Decisions:
+        """What these clients shall do.
 
         The frames' arrays are used again for the next batch: copy what must last.
         """
@@ -422,12 +421,12 @@ class Bridge:
         if len(frames.score) == 0:
             return np.zeros((len(places), 3), np.int8), asked
         deciding = places if len(frames.score) == len(places) else places[asked]
-        actions, actors = self.agent.decide(frames, deciding)
+        actions, actors, penalties = self.agent.decide(frames, deciding)
         chosen = to_commands(actions, len(deciding))
         if np.ndim(actions) == 2:
             chosen = wire.limited(chosen)
             actions = joint_actions(chosen)
-        self._streams.decided(deciding, actions, actors)
+        self._streams.decided(deciding, actions, actors, penalties)
         if deciding is places:
             return chosen, asked
         commands = np.zeros((len(places), 3), np.int8)

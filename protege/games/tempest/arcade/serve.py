@@ -7,12 +7,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from protege.evaluate import bootstrap, interquartile_mean, mean
 from protege.games.tempest.agents.players import BUILT_IN, Player
 from protege.games.tempest.arcade.bridge import Agent, Bridge, BridgeConfig, rehearse
-from protege.games.tempest.arcade.streams import Game, Places
+from protege.games.tempest.arcade.streams import Decisions, Game, Places
 from protege.games.tempest.task.env import Frames
 
 ROW_S: Final = 30.0  # between lines that say how it goes
@@ -28,8 +27,8 @@ class _Playing(Agent):
     def control(self, actor: int) -> str:
         return "random" if self.name == "random" else "teacher" if self.name in BUILT_IN else "pupil"
 
-    def decide(self, frames: Frames, clients: Places) -> tuple[npt.ArrayLike, npt.ArrayLike]:
-        return self.player.act(frames), 0
+    def decide(self, frames: Frames, clients: Places) -> Decisions:
+        return Decisions(self.player.act(frames), 0)
 
     def finish(self, game: Game) -> None:
         self.games.append(game)

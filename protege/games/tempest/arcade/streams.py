@@ -65,6 +65,15 @@ class Steps(NamedTuple):
     terminated: Flags
     truncated: Flags
     actors: npt.NDArray[np.int64]  # as whoever decided called them
+    penalties: Floats  # rewards that whoever decided adds to the machine's
+
+
+class Decisions(NamedTuple):
+    """What clients shall do."""
+
+    actions: npt.ArrayLike  # joint actions (clients,), or commands (clients, 3)
+    actors: npt.ArrayLike  # who chose them: numbers that come back in `Steps`
+    penalties: npt.ArrayLike = 0.0  # rewards for choosing them, which come back as well
 
 
 @dataclass(frozen=True)
@@ -94,6 +103,7 @@ CLIENT: Final = np.dtype(
         ("action", "i8"),
         ("advice", "i8"),
         ("actor", "i8"),
+        ("penalty", "f4"),
         ("objective", "f8"),  # and what came of it
         ("subjective", "f8"),
         ("terminated", "i8"),
@@ -125,6 +135,7 @@ def _put_step(client: Any, place: int, seen: Floats, ended: bool, cut: bool, ste
         steps.observations[at, i] = seen[i]
     steps.clients[at], steps.streams[at] = place, client["stream"]
     steps.actions[at], steps.advice[at], steps.actors[at] = client["action"], client["advice"], client["actor"]
+    steps.penalties[at] = client["penalty"]
     steps.rewards[at] = 0.0 if cut else _reward(client)
     steps.objectives[at] = 0.0 if cut else client["objective"]
     steps.terminated[at], steps.truncated[at] = ended, cut
@@ -219,10 +230,10 @@ def _take(
 
 def _new_steps(count: int) -> Steps:
     numbers = [np.empty(count, np.int64) for _ in range(5)]
-    rewards = [np.empty(count, np.float32) for _ in range(2)]
+    rewards = [np.empty(count, np.float32) for _ in range(3)]
     flags = [np.empty(count, np.bool_) for _ in range(2)]
     seen = np.empty((count, VALUES), np.float32)
-    return Steps._make([*numbers[:2], seen, *numbers[2:4], *rewards, *flags, numbers[4]])
+    return Steps._make([*numbers[:2], seen, *numbers[2:4], *rewards[:2], *flags, numbers[4], rewards[2]])
 
 
 def _new_frames(count: int) -> Frames:
@@ -282,10 +293,11 @@ class Streams:
             frames = Frames._make([part[:looked] for part in frames])
         return steps, asked, frames
 
-    def decided(self, places: Places, actions: npt.ArrayLike, actors: npt.ArrayLike) -> None:
-        """The joint actions these clients were told, and who chose them."""
+    def decided(self, places: Places, actions: npt.ArrayLike, actors: npt.ArrayLike, penalties: npt.ArrayLike) -> None:
+        """The joint actions these clients were told, who chose them, and what that costs."""
         self.clients["action"][places] = actions
         self.clients["actor"][places] = actors
+        self.clients["penalty"][places] = penalties
 
     def _frames_of(self, count: int) -> Frames:
         if count not in self._frames:

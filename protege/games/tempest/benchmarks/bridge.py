@@ -125,6 +125,7 @@ class _ArcadeClients:
             shape_of,
         )
         from protege.games.tempest.arcade.bridge import Agent, Bridge, BridgeConfig, step_back
+        from protege.games.tempest.arcade.streams import Decisions
         from protege.learn.rainbow import Rainbow, RainbowConfig
         from protege.learn.replay import Actor
 
@@ -134,8 +135,8 @@ class _ArcadeClients:
         arrived: deque[Any] = deque()  # as in a training: the bridge's thread leaves the memory to whoever learns
 
         class Learning(Agent):
-            def decide(self, frames: Any, clients: Any) -> tuple[Any, int]:
-                return RainbowPupil(learner.acting).act(frames), Actor.PUPIL
+            def decide(self, frames: Any, clients: Any) -> Decisions:
+                return Decisions(RainbowPupil(learner.acting).act(frames), Actor.PUPIL)
 
             def learn(self, steps: Any) -> None:
                 if training:

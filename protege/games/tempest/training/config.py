@@ -8,19 +8,29 @@ import tyro
 
 from protege import ProtegeError
 from protege.games.tempest.agents.attention import AttentionConfig
-from protege.games.tempest.training.collect import StartConfig
+from protege.games.tempest.training.simulator import StartConfig
 from protege.learn.pqn import PQNConfig
 from protege.learn.rainbow import RainbowConfig, find_device
 from protege.learn.replay import ReplayConfig
+from protege.train.session import clocks_ignored
 
 
 @dataclass(frozen=True)
-class RainbowTraining:
+class PQNTraining(PQNConfig):
+    """Settings of the learner without a memory."""
+
+    widths: tuple[int, ...] = (512, 256)  # sizes of the network's layers
+    epsilon: float = 0.02  # fraction of random moves after the beginning
+    epsilon_frames: int = 400_000  # frames over which random moves fall from all to that fraction
+    distillation: float = 1.0  # weight of the teacher's advice; falls to 0 as the pupil's score reaches its
+
+
+@dataclass(frozen=True)
+class RainbowTraining(RainbowConfig):
     """Settings of the learner with a memory."""
 
     games: int = 64  # games that advance together
     piece: int = 16  # frames of each game between two rounds of updates
-    learner: RainbowConfig = RainbowConfig()
     network: AttentionConfig = AttentionConfig()
     replay: ReplayConfig = ReplayConfig(capacity=2_000_000)
     schedule_frames: int = 7_000_000  # frames that the whole budget counts as in schedules; 0 to count real frames
@@ -50,19 +60,15 @@ class TempestConfig:
     frames: int = 0  # budget in frames instead of minutes, also of the whole run; 0 for none
     seed: int = 1  # of the games, the network and the exploration
     learner: Literal["pqn", "rainbow"] = "pqn"  # without a memory, the fastest on a simulator; or with one
-    widths: tuple[int, ...] = (512, 256)  # sizes of the network's layers (pqn)
     visible_only: bool = False  # hide the 16 counters that a person at the machine cannot see
     shaping: float = 0.0  # share of the lane-safety reward that is learned from, beside the points
-    pqn: PQNConfig = PQNConfig()
+    pqn: PQNTraining = PQNTraining()
     rainbow: RainbowTraining = RainbowTraining()
     starts: StartConfig = StartConfig()
-    epsilon: float = 0.02  # share of random moves after the beginning (pqn)
-    epsilon_frames: int = 400_000  # frames over which random moves fall from all to that share (pqn)
-    distillation: float = 1.0  # weight of the teacher's advice; falls to 0 as the pupil's score reaches its (pqn)
-    exam_games: int = 60  # held-out games the pupil is measured on
-    exam_frames: int = 25_000  # exam games are cut after so many frames
-    exam_seconds: float = 60.0  # least time between exams; a deterministic run measures every exam_every frames instead
-    exam_every: int = 2_000_000  # frames between exams of a deterministic run
+    eval_games: int = 60  # held-out games the pupil is measured on
+    eval_frames: int = 25_000  # these games are cut after so many frames
+    eval_seconds: float = 60.0  # least time between evaluations
+    eval_every: int = 2_000_000  # frames between evaluations of a deterministic run, which goes by no clock
     autosave_seconds: float = 60.0  # time between checkpoints
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"  # where rainbow learns; auto: a GPU if there is one
     threads: int = 0  # threads that learn, beside one that plays and one that measures; 0 for one per core, at most 4
@@ -72,17 +78,19 @@ class TempestConfig:
 PRESETS: Final = {
     "smoke": TempestConfig(
         minutes=0.5,
-        widths=(64, 64),
-        pqn=PQNConfig(games=64, minibatch=512),
-        epsilon_frames=50_000,
-        exam_games=8,
-        exam_frames=4_000,
-        exam_seconds=8.0,
-        exam_every=60_000,
+        eval_games=8,
+        eval_frames=4_000,
+        eval_seconds=8.0,
+        eval_every=60_000,
         autosave_seconds=5.0,
+        pqn=PQNTraining(games=64, minibatch=512, widths=(64, 64), epsilon_frames=50_000),
         rainbow=RainbowTraining(
             games=16,
-            learner=RainbowConfig(batch=64, learning_rate=2.5e-4, warm_up=100, minimum_fill=500, acting_every=20),
+            batch=64,
+            learning_rate=2.5e-4,
+            warm_up=100,
+            minimum_fill=500,
+            acting_every=20,
             network=AttentionConfig(hidden=64),
             replay=ReplayConfig(capacity=50_000),
             warm_frames=2_048,
@@ -92,37 +100,32 @@ PRESETS: Final = {
     # Rainbow on a simulator, within minutes: larger steps, which fall with the budget; fewer samples of each frame,
     # because frames are cheap; a support that fits the returns of this game (points 1 apart instead of 4); buttons and
     # spinner apart; an average of the weights as the player that is measured; and schedules, warm start and teacher's
-    # share as in RainbowTraining, scaled to the budget.
+    # fraction as in RainbowTraining, scaled to the budget.
     "laptop": TempestConfig(
         rainbow=RainbowTraining(
-            learner=RainbowConfig(
-                learning_rate=2.5e-4,
-                final_learning_rate=2e-5,
-                warm_up=500,
-                target_every=500,
-                acting_every=25,
-                low=-10.0,
-                high=40.0,
-                samples_per_frame=2.0,
-                averaging=0.01,
-                adam_epsilon=1e-5,
-            ),
+            learning_rate=2.5e-4,
+            final_learning_rate=2e-5,
+            warm_up=500,
+            target_every=500,
+            acting_every=25,
+            low=-10.0,
+            high=40.0,
+            samples_per_frame=2.0,
+            averaging=0.01,
+            adam_epsilon=1e-5,
             network=AttentionConfig(separate_heads=True),
             final_epsilon=0.02,
         )
     ),
+    # Schedules as they were published, in real frames; the whole memory, a superzapper that hardly opens, pulses.
+    # docs/learning.md lists where it still differs.
     "full": TempestConfig(
         minutes=0.0,
-        widths=(512, 512),
-        pqn=PQNConfig(games=1024, minibatch=4096),
-        epsilon_frames=2_000_000,
-        exam_games=200,
-        exam_frames=100_000,
-        exam_seconds=600.0,
-        # Schedules as they were published, in real frames; the whole memory, a superzapper that hardly opens, pulses.
-        # docs/learning.md lists where it still differs.
+        eval_games=200,
+        eval_frames=100_000,
+        eval_seconds=600.0,
+        pqn=PQNTraining(games=1024, minibatch=4096, widths=(512, 512), epsilon_frames=2_000_000),
         rainbow=RainbowTraining(
-            learner=RainbowConfig(),
             replay=ReplayConfig(),
             schedule_frames=0,
             pulse_from=3_000_000,
@@ -155,3 +158,12 @@ def device_of(config: TempestConfig) -> torch.device:
             raise ProtegeError(f"{why} works on the CPU alone: leave out --device {config.device}")
         return torch.device("cpu")
     return find_device(config.device)
+
+
+def ignored(config: TempestConfig) -> dict[str, str]:
+    """Settings that have no effect with the others as they are, by the beginning of their flags; and what would."""
+    other = "rainbow" if config.learner == "pqn" else "pqn"
+    found = {f"--{other}.": f"is a setting of learner {other}, and {config.learner} learns: use --{config.learner}."}
+    if config.learner != "rainbow":
+        found["--save-replay"] = "keeps the memory of learner rainbow: add --learner rainbow"
+    return found | clocks_ignored(config)

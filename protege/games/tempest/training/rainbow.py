@@ -1,128 +1,57 @@
-"""How a pupil practises with a memory: who chooses each move, what is stored, and when an update is due.
+"""Rainbow at work: what its source collects goes into the replay, and updates are made as the frames allow.
 
-Some games advance together; of each frame the teacher, chance or the network decides (`Behaviour`). What they did and
-what came of it goes into the replay, and the Rainbow learner makes as many updates as the frames allow. Schedules count
-frames; in a run with a budget they are stretched so that the whole budget counts as `schedule_frames`.
+Schedules count frames; in a run with a budget they are stretched so that the whole budget counts as `schedule_frames`.
 """
 
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
-import torch
 from torch import Tensor
 
-from protege.games.tempest.agents.attention import (
-    CHECKPOINT_KIND,
-    FACTORS,
-    RainbowPupil,
-    attention_report,
-    build_network,
-    shape_of,
-)
-from protege.games.tempest.rules import ram
+from protege.games.tempest.agents.attention import FACTORS, RainbowPupil, attention_report, build_network, shape_of
+from protege.games.tempest.arcade.streams import Decisions
 from protege.games.tempest.task.env import Frames
-from protege.games.tempest.task.observation import VALUES
 from protege.games.tempest.task.packing import PACKING
-from protege.games.tempest.task.teacher import SPINNER_LEVELS
-from protege.games.tempest.training.collect import TrainingGames, joint_actions, random_moves
-from protege.games.tempest.training.config import RainbowTraining, TempestConfig, device_of
-from protege.games.tempest.training.practice import Piece
+from protege.games.tempest.training.behaviour import Behaviour
+from protege.games.tempest.training.config import TempestConfig
+from protege.games.tempest.training.session import Played, TempestSession
+from protege.games.tempest.training.sources import Source
 from protege.learn import replay_file
-from protege.learn.rainbow import QNetwork, Rainbow, beta_at, cloning_at, linear
-from protege.learn.replay import Actor, Replay, ReplayError
+from protege.learn.rainbow import Rainbow, beta_at, cloning_at, linear
+from protege.learn.replay import Replay, ReplayError
 from protege.runs import checkpoints
-from protege.train.controls import Report, Scheduled, Switches
+from protege.train.controls import Controls, Report, Scheduled
+from protege.train.session import Context, Experience, Figures
 
 WARMING_ROUND: Final = 4  # updates between two looks at everything else while the memory holds teacher's frames alone
-STATE_SCALE: Final = 36  # of the first of the 195 values, the machine's state
 REPORT_FRAMES: Final = 256  # looked at for an attention report
 SAVING_PAUSE: Final = 10.0  # times as long as the memory's last save took, it is not saved again
 
-Floats = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 
-
-class Behaviour:
-    """Chooses moves: the teacher's, at random, or the network's best; and keeps back zaps that the gate stops."""
-
-    def __init__(self, config: RainbowTraining, places: int, random: np.random.Generator):
-        self.config, self.random = config, random
-        self.owed = np.zeros(places, np.float32)  # reward for a zap that was stopped, due with the next frame
-
-    def decide(
-        self, frames: Frames, network: QNetwork, *, epsilon: float, teacher: float, places: Ints | None = None
-    ) -> tuple[Ints, npt.NDArray[np.int8], Floats]:
-        """Moves and who chose them; and what rewards of these frames must be changed by."""
-        c, count = self.config, len(frames.observation)
-        zoom = np.rint(frames.observation[:, 0] * STATE_SCALE) == ram.ZOOM
-        chance = self.random.random((3, count))
-        by_teacher = chance[0] < teacher * np.where(zoom, c.zoom_teacher, 1.0)
-        at_random = ~by_teacher & (chance[1] < epsilon * np.where(zoom, c.zoom_epsilon, 1.0))
-        moves = joint_actions(frames.advice)
-        moves[at_random] = random_moves(self.random, int(at_random.sum()))
-        own = np.flatnonzero(~by_teacher & ~at_random)
-        if len(own):
-            with torch.inference_mode():
-                seen = torch.from_numpy(frames.observation[own]).to(network.support.device)
-                moves[own] = network.expected(network(seen)).argmax(1).cpu().numpy()
-        zaps = ~by_teacher & (moves // len(SPINNER_LEVELS) % 2 == 1)
-        stopped = zaps & (chance[2] >= c.zap_gate)
-        moves[stopped] -= len(SPINNER_LEVELS)
-        where = np.arange(count) if places is None else places
-        due = self.owed[where].copy()
-        self.owed[where] = np.where(stopped, np.float32(c.zap_penalty), np.float32(0))
-        actors = np.where(by_teacher, Actor.TEACHER, np.where(at_random, Actor.RANDOM, Actor.PUPIL)).astype(np.int8)
-        return moves, actors, due
-
-
-@dataclass
-class Slice:
-    """Some frames of all games; arrays are (frames, games, ...)."""
-
-    observation: Floats
-    action: Ints
-    reward: Floats
-    terminated: npt.NDArray[np.bool_]
-    actor: npt.NDArray[np.int8]
-    advice: Ints
-
-
-class RainbowPractice:
+class RainbowSession(TempestSession):
     """Distributional Q-learning from a prioritised memory."""
 
-    kind: Final = CHECKPOINT_KIND
-
-    def __init__(self, config: TempestConfig, threads: int, replay_path: Path):
-        self.config, self.own, self.replay_path = config, config.rainbow, replay_path
-        c = self.own
-        reports: dict[str, Callable[[], Report | str]] = {
-            "replay": self._contents,
-            "flush": self._flush,
-        }
-        if c.network.attention:
-            reports["attention"] = self._attention
-        self.switches = Switches(c.learner.learning_rate, reports, pulse_from=c.pulse_from or None)
-        self.frames = 0
-        self.position = 0  # frames as the schedules count them
-        self.trailing = 1.0  # what the pupil lacks of the teacher's score, as a share
-        self.learning_s = self.acting_s = self.cloning = 0.0
-        torch.manual_seed(config.seed)
+    def __init__(self, config: TempestConfig, context: Context, source: Source):
+        super().__init__(config, context)
+        c = self.own = config.rainbow
+        self.source, self.replay_path = source, context.run.replay
         network = replace(c.network, visible_only=c.network.visible_only or config.visible_only)
-        self.described = shape_of(network, c.learner)
-        self.device = device_of(config)
-        fresh = build_network(self.described).to(self.device)
-        self.learner = Rainbow(fresh, c.learner, factors=FACTORS, threads=threads)
+        self.described = shape_of(network, c)
+        self.learner = Rainbow(build_network(self.described).to(self.device), c, factors=FACTORS, threads=self.threads)
         self.replay = Replay(PACKING, c.replay)
         self.drawing = np.random.default_rng([config.seed, 2])
-        self.games = TrainingGames(c.games, config.starts, seed=config.seed, shaping=config.shaping)
-        self.behaviour = Behaviour(c, c.games, self.games.random)
-        self.after: dict[str, Any] | None = None
+        self.behaviour = Behaviour(c, source.random)
+        reports: dict[str, Callable[[], Report | str]] = {"replay": self._contents, "flush": self._flush}
+        if c.network.attention:
+            reports["attention"] = self._attention
+        self.controls = Controls(c.learning_rate, reports | dict(source.reports), pulse_from=c.pulse_from or None)
+        self.position = 0  # frames as the schedules count them
+        self.acting_s = self.bc_weight = 0.0
+        self.after: dict[str, Any] | None = None  # the games' state before what is learned from next
         self.saving: threading.Thread | None = None  # the memory, in the background
         self.next_saving = 0.0  # by the clock, unless somebody waits for it
         self.unsaved = ""  # why the memory could not be saved, until somebody is told
@@ -130,26 +59,11 @@ class RainbowPractice:
 
     @property
     def updates(self) -> int:
-        """Made so far."""
         return self.learner.updates
 
-    def start(self) -> None:
-        self.games.warm_up()
-
-    def empty(self) -> Any:
-        t, n = self.own.piece, self.own.games
-        return Slice(
-            observation=np.zeros((t, n, VALUES), np.float32),
-            action=np.zeros((t, n), np.int64),
-            reward=np.zeros((t, n), np.float32),
-            terminated=np.zeros((t, n), np.bool_),
-            actor=np.zeros((t, n), np.int8),
-            advice=np.zeros((t, n), np.int64),
-        )
-
-    @property
-    def top_level(self) -> int:
-        return self.games.top_level
+    def begin(self, resumed: bool) -> None:
+        self.source.begin(self._decide, resumed)
+        super().begin(resumed)
 
     def scheduled(self) -> Scheduled:
         c = self.own
@@ -162,91 +76,65 @@ class RainbowPractice:
             teacher = c.final_teacher + (c.teacher - c.final_teacher) * self.trailing
         return Scheduled(self.frames, epsilon, teacher)
 
+    # --- playing ---
+
+    def room(self) -> Any:
+        return self.source.room()
+
+    def collect(self, room: Any) -> Played:
+        if self.source.can_wait and self._warming():  # updates from the teacher's frames alone come first
+            return Played(room, 0, self.after)
+        return self.source.collect(room)
+
+    def _decide(self, frames: Frames) -> Decisions:
+        scheduled = self.scheduled()
+        epsilon, teacher = self.controls.epsilon(scheduled), self.controls.teacher(scheduled)
+        return self.behaviour.decide(frames, self.learner.acting, epsilon=epsilon, teacher=teacher)
+
+    def drain(self, ahead: Sequence[Experience]) -> Sequence[Experience]:
+        return self.source.drain(ahead)
+
+    def raise_top_level(self, reached: float) -> None:
+        self.source.raise_top_level(reached)
+
     def _filled(self) -> bool:
         """There is enough in the memory to learn from."""
-        return len(self.replay) >= max(self.own.learner.minimum_fill, self.own.learner.batch)
+        return len(self.replay) >= max(self.own.minimum_fill, self.own.batch)
 
     def _warming(self) -> bool:
         """The teacher's frames are there, and not all updates from them alone have been made."""
         c = self.own
         wanted = self.frames >= c.warm_frames and self.updates < c.warm_updates
-        return wanted and self.switches.learning and self._filled()
+        return wanted and self.controls.learning and self._filled()
 
-    def play(self, content: Slice) -> Piece:
-        games, simulating, began = self.games, 0.0, time.thread_time()
-        if self._warming():
-            return Piece(content, 0, games.state(), [], 0.0, 0.0)
-        scheduled, network = self.scheduled(), self.learner.acting
-        epsilon, teacher = self.switches.epsilon(scheduled), self.switches.teacher(scheduled)
-        games.remember()
-        for t in range(self.own.piece):
-            content.observation[t] = games.frames.observation
-            content.advice[t] = joint_actions(games.frames.advice)
-            moves, actors, due = self.behaviour.decide(games.frames, network, epsilon=epsilon, teacher=teacher)
-            content.action[t], content.actor[t] = moves, actors
-            then = time.thread_time()
-            frames = games.step(moves)
-            simulating += time.thread_time() - then
-            content.reward[t] = games.rewards() + due
-            content.terminated[t] = frames.terminated
-            self.behaviour.owed[frames.terminated | frames.over] = 0  # nobody pays for a life that is over
-            games.replace_lost()
-        acting = time.thread_time() - began - simulating
-        frames_played = self.own.piece * self.own.games
-        return Piece(content, frames_played, games.state(), games.taken_episodes(), simulating, acting)
+    # --- learning ---
 
-    def remaining(self, ahead: list[Piece]) -> list[Piece]:
-        return []  # a resumed run plays them again
-
-    def learn(self, piece: Piece, done: float) -> dict[str, float]:
-        c, learner = self.own, self.learner
+    def update(self, experience: Experience) -> Figures:
+        assert isinstance(experience, Played)
+        c, learner, progress = self.own, self.learner, self.context.progress()
         began = time.thread_time() + learner.others_cpu_s
-        self._store(piece)
+        for transitions in self.source.transitions(experience):
+            self.replay.add(*transitions)
+        self.after = experience.after
+        self.acting_s = experience.acting_s
+        self.note(experience)
         stretched = c.schedule_frames and (self.config.minutes or self.config.frames)
-        self.position = int(done * c.schedule_frames) if stretched else self.frames
-        learner.budget = done if stretched else None
-        learner.rate_scale = self.switches.rate_factor
-        cloning = cloning_at(c.learner, self.position)
-        figures: dict[str, float] = {}
-        for _ in range(self._due(piece.frames)):
-            batch = self.replay.sample(c.learner.batch, beta_at(c.learner, self.position), self.drawing)
-            figures, divergences = learner.update(batch, cloning)
+        self.position = int(progress * c.schedule_frames) if stretched else self.frames
+        learner.budget = progress if stretched else None
+        learner.rate_scale = self.controls.rate_factor
+        self.bc_weight = cloning_at(c, self.position)
+        figures: Figures = {}
+        for _ in range(self._due(experience.steps)):
+            batch = self.replay.sample(c.batch, beta_at(c, self.position), self.drawing)
+            figures, divergences = learner.update(batch, self.bc_weight)
             self.replay.update(batch.handle, divergences)
-        self.learning_s += time.thread_time() + learner.others_cpu_s - began
-        self.acting_s, self.cloning = piece.acting_s, cloning
+        self.accounts.learning += time.thread_time() + learner.others_cpu_s - began
         return figures
-
-    def figures(self) -> dict[str, float]:
-        scheduled = self.scheduled()
-        renamed = {"steps": "replay_size", "dropped": "dropped"}
-        memory = {renamed.get(name, f"replay_{name}"): value for name, value in self.replay.figures().items()}
-        return memory | {
-            "epsilon": self.switches.epsilon(scheduled),
-            "teacher_share": self.switches.teacher(scheduled),
-            "cloning": self.cloning,
-            "top_level": self.top_level,
-            "samples_per_frame": self.updates * self.own.learner.batch / max(1, self.frames),
-            "inference_ms": 1000 * self.acting_s / self.own.piece,
-        }
-
-    def _store(self, piece: Piece) -> None:
-        if not piece.frames:
-            return
-        s: Slice = piece.content
-        streams = np.tile(np.arange(self.own.games), self.own.piece)
-        cut = np.zeros(len(streams), np.bool_)  # games are only replaced where a life, an episode, has ended
-        seen, actions, rewards, terminated, actors, advice = (
-            array.reshape(-1, *array.shape[2:])
-            for array in (s.observation, s.action, s.reward, s.terminated, s.actor, s.advice)
-        )
-        self.replay.add(streams, seen, actions, rewards, terminated, cut, actors, advice)
-        self.frames += piece.frames
-        self.after = piece.after
 
     def _due(self, frames: int) -> int:
         """Updates that these frames allow. What could not be made is not made up for later."""
-        c = self.own.learner
-        if not self.switches.learning or not self._filled():
+        c = self.own
+        if not self.controls.learning or not self._filled():
             self.credit = 0.0
             return 0
         if self._warming():
@@ -254,43 +142,56 @@ class RainbowPractice:
         self.credit += frames * c.samples_per_frame / c.batch
         due = int(self.credit)
         self.credit -= due
-        return due
+        return min(self.source.most_updates, due)
 
-    def examined(self, exam: Mapping[str, Any], teacher: float) -> None:
-        self.trailing = min(self.trailing, max(0.0, 1.0 - exam["score_mean"] / teacher))
-        self.games.raise_top_level(exam["level_mean"])
+    def figures(self) -> Figures:
+        scheduled = self.scheduled()
+        renamed = {"steps": "replay_size", "dropped": "dropped"}
+        memory = {renamed.get(name, f"replay_{name}"): value for name, value in self.replay.figures().items()}
+        return (
+            super().figures()
+            | memory
+            | self.source.figures()
+            | {
+                "epsilon": self.controls.epsilon(scheduled),
+                "teacher_share": self.controls.teacher(scheduled),
+                "cloning": self.bc_weight,
+                "top_level": self.source.top_level,
+                "samples_per_frame": self.updates * self.own.batch / max(1, self.frames),
+                "inference_ms": 1000 * self.acting_s / self.own.piece,
+            }
+        )
 
     def pupil(self) -> RainbowPupil:
         return RainbowPupil(self.learner.averaged.frozen())
 
-    def shape(self) -> dict[str, Any]:
+    # --- checkpoints ---
+
+    def about(self) -> dict[str, Any]:
         return {"shape": self.described}
 
     def tensors(self) -> dict[str, Tensor]:
         return self.learner.tensors()
 
     def state(self) -> dict[str, Any]:
-        return {
-            "frames": self.frames,
+        return self.common_state() | {
             "position": self.position,
-            "trailing": self.trailing,
             "credit": self.credit,
-            "owed": self.behaviour.owed.copy(),
             "memory": self.replay.state()["end"],
-            "top_level": self.games.top_level,
             "learner": self.learner.state(),
             "drawing": self.drawing.bit_generator.state,
-            "games": self.games.state() if self.after is None else self.after,
+            "top_level": self.source.top_level,
+            "games": self.source.state() if self.after is None else self.after,
         }
 
     def restore(self, saved: checkpoints.Checkpoint, state: Mapping[str, Any]) -> list[str]:
         self.learner.restore(saved, state["learner"])
-        self.frames, self.position = state["frames"], state["position"]
-        self.trailing, self.credit = state["trailing"], state["credit"]
+        self.restore_common(state)
+        self.position, self.credit = state["position"], state["credit"]
         checkpoints.restore_generator(self.drawing, state["drawing"])
-        self._restore_games(state)
+        self.source.restore(state["games"], state["top_level"])
         if not self.replay_path.is_file():
-            least = f"{self.own.learner.minimum_fill:,}"
+            least = f"{self.own.minimum_fill:,}"
             return [f"the memory was not saved: updates go on when it holds {least} steps again (--save-replay)"]
         replay_file.load(self.replay, self.replay_path)
         end = self.replay.state()["end"]
@@ -301,14 +202,6 @@ class RainbowPractice:
         if apart and self.config.deterministic:
             notes.append(f"it was saved {apart:,} steps from the checkpoint: the run does not go on bit for bit")
         return notes
-
-    def _restore_games(self, state: Mapping[str, Any]) -> None:
-        self.games.top_level = state["top_level"]
-        if state["games"] is None:  # the run comes from arcade clients
-            self.games.warm_up()
-        else:
-            self.games.restore(state["games"])
-            self.behaviour.owed[:] = state["owed"]
 
     def save_memory(self, wait: bool) -> str:
         if not self.own.save_replay:
@@ -333,6 +226,7 @@ class RainbowPractice:
         self.next_saving = now + SAVING_PAUSE * (now - began)
 
     def close(self) -> None:
+        self.source.close()
         if self.saving is not None:
             self.saving.join()
 
@@ -364,16 +258,15 @@ class RainbowPractice:
         ]
         return Report(f"attention in {REPORT_FRAMES} frames of the memory", ["what", "values", "meaning"], rows)
 
-    def describe(self) -> dict[str, str]:
+    def describe_learner(self) -> dict[str, str]:
         c, size = self.own, sum(parameter.numel() for parameter in self.learner.network.parameters())
         hidden = self.described["attention"]["visible_only"]
         sees = "179 values a person can see" if hidden else "195 values"
         looking = ", lanes attend to enemies" if c.network.attention else ""
-        share = f"{c.replay.capacity:,} steps, {self.replay.nbytes / 1e9:.1f} GB when full"
         return {
             "network": f"{sees}{looking} -> {' -> '.join([str(c.network.hidden)] * c.network.depth)} "
-            f"-> 44 moves x {c.learner.atoms} returns, {size:,} parameters",
-            "learner": f"Rainbow: {c.games} games, {c.replay.steps} steps a return, batch {c.learner.batch}, "
-            f"{c.learner.samples_per_frame:g} samples a frame, discount {c.replay.discount:g}",
-            "memory": share,
+            f"-> 44 moves x {c.atoms} returns, {size:,} parameters",
+            "learner": f"Rainbow: {self.source.title}{c.replay.steps} steps a return, batch {c.batch}, "
+            f"{c.samples_per_frame:g} samples a frame, discount {c.replay.discount:g}",
+            "memory": f"{c.replay.capacity:,} steps, {self.replay.nbytes / 1e9:.1f} GB when full",
         }

@@ -18,7 +18,7 @@ import psutil
 
 from protege.games.tempest.arcade import wire
 from protege.games.tempest.arcade.bridge import Agent, Bridge, BridgeConfig
-from protege.games.tempest.arcade.streams import Steps
+from protege.games.tempest.arcade.streams import Decisions, Steps
 from protege.games.tempest.rules import ram
 from protege.games.tempest.task.env import starts
 from protege.games.tempest.task.teacher import ACTIONS
@@ -83,7 +83,7 @@ class Ledger(Agent):
         self.lock = threading.Lock()
 
     def decide(self, frames, clients):
-        return self.dice.integers(0, len(ACTIONS), len(clients)), 0
+        return Decisions(self.dice.integers(0, len(ACTIONS), len(clients)), 0)
 
     def learn(self, steps: Steps) -> None:
         for i in range(len(steps.clients)):

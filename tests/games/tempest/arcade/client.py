@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protege.games.tempest.arcade.bridge import Agent
-from protege.games.tempest.arcade.streams import Game, Places, Steps
+from protege.games.tempest.arcade.streams import Decisions, Game, Places, Steps
 from protege.games.tempest.rules import ram, sim
 from protege.games.tempest.task import env, teacher
 from protege.games.tempest.task.env import Frames
@@ -164,9 +164,9 @@ class Listener(Agent):
         self.notes: list[str] = []
         self.saves = 0
 
-    def decide(self, frames: Frames, clients: Places) -> tuple[np.ndarray, np.ndarray]:
+    def decide(self, frames: Frames, clients: Places) -> Decisions:
         self.seen.append((Frames._make([array.copy() for array in frames]), clients.copy()))
-        return self.choose(frames), np.full(len(clients), 7)
+        return Decisions(self.choose(frames), np.full(len(clients), 7))
 
     def learn(self, steps: Steps) -> None:
         self.steps.append(steps)

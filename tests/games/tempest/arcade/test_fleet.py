@@ -24,7 +24,7 @@ from protege.games.tempest.arcade import mame, wire
 from protege.games.tempest.arcade.bridge import Agent, Bridge, BridgeConfig
 from protege.games.tempest.arcade.fleet import SCRIPTS, Fleet, Settings, find_server, fleet_beside
 from protege.games.tempest.arcade.mame import ROM_FILES, ArcadeError, Emulator, find_mame, find_rom_set
-from protege.games.tempest.arcade.streams import Places
+from protege.games.tempest.arcade.streams import Decisions, Places
 from protege.games.tempest.rules import ram
 from protege.games.tempest.task.env import Frames
 from protege.runs.checkpoints import load
@@ -36,8 +36,8 @@ from tests.games.tempest.arcade.rom import write_rom_set
 class Follower(Agent):
     """Does what the teacher advises."""
 
-    def decide(self, frames: Frames, clients: Places) -> tuple[Any, Any]:
-        return frames.advice, 0
+    def decide(self, frames: Frames, clients: Places) -> Decisions:
+        return Decisions(frames.advice, 0)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The games that a pupil practises on: where they start, which lives were lost, and random moves.
+"""The simulator as a source of experience: where games start, which lives were lost, and random moves.
 
 Games start at level 1, at higher levels, or shortly before a life was lost earlier, and go on under the pupil; the
 teacher plays the first moves of the first games, so that they do not run in step.
@@ -44,7 +44,7 @@ class Episode:
     level: int
 
 
-class TrainingGames:
+class Simulator:
     """The training games of one run."""
 
     def __init__(self, count: int, starting: StartConfig, *, seed: int, shaping: float):

@@ -1,0 +1,48 @@
+"""How Echelon is learned: the table that the training loop reads."""
+
+from typing import Any, Final
+
+from protege.games.echelon.agents.pupil import KIND
+from protege.games.echelon.task.env import TASK_VERSION
+from protege.games.echelon.training.config import PRESETS, EchelonConfig, check, ignored
+from protege.games.echelon.training.league_agent import admit
+from protege.games.echelon.training.metrics import metrics_of
+from protege.games.echelon.training.session import EchelonSession
+from protege.train.session import Trainer
+
+
+def upgrade(state: dict[str, Any]) -> dict[str, Any]:
+    """A checkpoint of a training before sessions had a state of their own."""
+    life = list(state.get("league", (0.0, 0, 0)))
+    kept = {name: state[name] for name in ("steps", "windows", "updates", "optimiser", "order")}
+    league = {"life": state.get("life", ""), "draws": state.get("rivals", {})}
+    return {
+        "step": state["steps"],
+        "elapsed_s": state["elapsed_s"],
+        "cpu_s": state.get("cpu_s", 0.0),
+        "progress": state.get("done", 0.0),
+        "best": list(state["best"]),
+        "best_of": f"{(state['stage'], life[0])} {state.get('measured_by', '')}",
+        "next_evaluation_step": state["next_exam_step"],
+        "controls": state["switches"],
+        "session": kept
+        | {"stage": [state["stage"], state["stage_began"]], "life": life, "league": league, "batches": state["crews"]},
+    }
+
+
+TRAINER: Final = Trainer(
+    game="echelon",
+    unit="agent-step",
+    config=EchelonConfig,
+    presets=PRESETS,
+    learner=lambda config: "ppo",
+    metrics=metrics_of,
+    score="exam_success",
+    session=EchelonSession,
+    kind=lambda config: KIND,
+    task_version=TASK_VERSION,
+    check=check,
+    admit=admit,
+    ignored=ignored,
+    upgrade=upgrade,
+)

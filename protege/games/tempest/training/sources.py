@@ -1,0 +1,322 @@
+"""Where a learner with a memory takes its experience from: the simulator, or arcade clients behind the bridge.
+
+A source asks a policy for moves (`Decide`) and hands out what came of them (`Transitions`), in the order of each
+stream. Nothing after it can tell which one it has.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from protege.games.tempest.arcade import wire
+from protege.games.tempest.arcade.bridge import Agent, Bridge, BridgeConfig, step_back
+from protege.games.tempest.arcade.streams import Decisions, Game, Places, Steps
+from protege.games.tempest.task.env import Frames
+from protege.games.tempest.task.observation import VALUES
+from protege.games.tempest.training.config import TempestConfig
+from protege.games.tempest.training.session import Played
+from protege.games.tempest.training.simulator import Episode, Simulator, joint_actions, learned_reward
+from protege.learn.replay import Actor
+from protege.train.controls import Report
+from protege.train.session import Context, Experience, Figures
+
+PIECE_FRAMES: Final = 256  # of arcade clients are learned from at a time
+PIECE_SECONDS: Final = 0.25  # or what came in so long
+MOST_UPDATES: Final = 16  # at a time: arcade clients do not wait, so a learner that cannot keep up makes fewer
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+Decide = Callable[[Frames], Decisions]
+
+
+class Transitions(NamedTuple):
+    """Moves of many streams and what came of each, as the replay takes them."""
+
+    streams: Ints
+    observations: Floats
+    actions: Ints
+    rewards: Floats
+    terminated: npt.NDArray[np.bool_]
+    truncated: npt.NDArray[np.bool_]
+    actors: npt.NDArray[Any]
+    advice: Ints
+
+
+class Source(Protocol):
+    """What a session needs of the games, wherever they are played."""
+
+    random: np.random.Generator  # of whoever decides
+    title: str  # what is played, in words
+    top_level: int  # highest level at which games start
+    most_updates: int  # that what was collected at a time allows
+    can_wait: bool  # whether games stand still while nobody plays them
+    reports: Mapping[str, Callable[[], Report | str]]  # commands that it answers
+
+    def begin(self, decide: Decide, resumed: bool) -> None:
+        """Get ready to play."""
+
+    def room(self) -> Any:
+        """Room for what is collected at a time."""
+
+    def collect(self, room: Any) -> Played:
+        """Play on, or take what was played meanwhile."""
+
+    def transitions(self, played: Experience) -> Sequence[Transitions]:
+        """What is to be remembered of it."""
+
+    def drain(self, ahead: Sequence[Experience]) -> Sequence[Experience]:
+        """Stop playing; what of it is still to be learned from."""
+
+    def figures(self) -> Figures:
+        """To log."""
+
+    def state(self) -> dict[str, Any] | None:
+        """What a checkpoint keeps of the games, if anything."""
+
+    def restore(self, state: Mapping[str, Any] | None, top_level: int) -> None:
+        """Go on from a checkpoint of this source, or of another one."""
+
+    def raise_top_level(self, reached: float) -> None:
+        """The pupil reaches this level."""
+
+    def close(self) -> None:
+        """Let go of what it holds."""
+
+
+@dataclass
+class _Slice:
+    """Some frames of all games; arrays are (frames, games, ...)."""
+
+    observations: Floats
+    actions: Ints
+    rewards: Floats
+    terminated: npt.NDArray[np.bool_]
+    actors: npt.NDArray[np.int8]
+    advice: Ints
+
+
+class SimulatorSource:
+    """Games of the simulator, advanced together."""
+
+    most_updates = 1 << 30
+    can_wait = True
+
+    def __init__(self, config: TempestConfig):
+        c = self.own = config.rainbow
+        self.simulator = Simulator(c.games, config.starts, seed=config.seed, shaping=config.shaping)
+        self.random = self.simulator.random
+        self.title = f"{c.games} games, "
+        self.reports: Mapping[str, Callable[[], Report | str]] = {}
+        self.decide: Decide
+
+    @property
+    def top_level(self) -> int:
+        return self.simulator.top_level
+
+    def begin(self, decide: Decide, resumed: bool) -> None:
+        self.decide = decide
+        if not resumed:
+            self.simulator.warm_up()
+
+    def room(self) -> _Slice:
+        t, n = self.own.piece, self.own.games
+        return _Slice(
+            observations=np.zeros((t, n, VALUES), np.float32),
+            actions=np.zeros((t, n), np.int64),
+            rewards=np.zeros((t, n), np.float32),
+            terminated=np.zeros((t, n), np.bool_),
+            actors=np.zeros((t, n), np.int8),
+            advice=np.zeros((t, n), np.int64),
+        )
+
+    def collect(self, room: _Slice) -> Played:
+        games, simulating, began = self.simulator, 0.0, time.thread_time()
+        games.remember()
+        for t in range(self.own.piece):
+            room.observations[t] = games.frames.observation
+            room.advice[t] = joint_actions(games.frames.advice)
+            decided = self.decide(games.frames)
+            room.actions[t], room.actors[t] = decided.actions, decided.actors
+            then = time.thread_time()
+            frames = games.step(decided.actions)
+            simulating += time.thread_time() - then
+            room.rewards[t] = games.rewards() + decided.penalties
+            room.terminated[t] = frames.terminated
+            games.replace_lost()
+        acting = time.thread_time() - began - simulating
+        steps = self.own.piece * self.own.games
+        return Played(room, steps, games.state(), games.taken_episodes(), simulating, acting)
+
+    def transitions(self, played: Experience) -> Sequence[Transitions]:
+        if not played.steps:
+            return ()
+        piece: _Slice = played.content
+        streams = np.tile(np.arange(self.own.games), self.own.piece)
+        never = np.zeros(len(streams), np.bool_)  # games are only replaced where a life, an episode, has ended
+        observations, actions, rewards, terminated, actors, advice = (
+            array.reshape(-1, *array.shape[2:]) for array in vars(piece).values()
+        )
+        return (Transitions(streams, observations, actions, rewards, terminated, never, actors, advice),)
+
+    def drain(self, ahead: Sequence[Experience]) -> Sequence[Experience]:
+        return ()  # a resumed run plays them again
+
+    def figures(self) -> Figures:
+        return {}
+
+    def state(self) -> dict[str, Any]:
+        return self.simulator.state()
+
+    def restore(self, state: Mapping[str, Any] | None, top_level: int) -> None:
+        if state is None:  # the run comes from arcade clients
+            self.simulator.warm_up()
+        else:
+            self.simulator.restore(dict(state))
+        self.simulator.top_level = top_level
+
+    def raise_top_level(self, reached: float) -> None:
+        self.simulator.raise_top_level(reached)
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+class _Clients(Agent):
+    """Plays the clients, in the bridge's thread, and keeps what came of it until it is fetched."""
+
+    def __init__(self, source: "ArcadeSource", places: int, name: str):
+        self.source, self.name = source, name
+        self.arrived = threading.Condition()
+        self.transitions: list[Transitions] = []
+        self.frames = 0
+        self.episodes: list[Episode] = []
+        self.life_frames, self.life_reward = np.zeros(places, np.int64), np.zeros(places)
+        self.levels = np.ones(places, np.int64)
+        self.acting_s = 0.0
+
+    def control(self, actor: int) -> str:
+        return Actor(actor).name.lower()
+
+    def decide(self, frames: Frames, clients: Places) -> Decisions:
+        began = time.thread_time()
+        decided = self.source.decide(frames)
+        self.levels[clients] = frames.level
+        self.acting_s += time.thread_time() - began
+        return decided
+
+    def learn(self, steps: Steps) -> None:
+        played = ~steps.truncated
+        clients = steps.clients[played]
+        self.life_frames[clients] += 1
+        self.life_reward[clients] += steps.objectives[played]
+        rewards = learned_reward(steps.objectives, steps.rewards, self.source.shaping) + steps.penalties
+        made = Transitions(
+            steps.clients, steps.observations, steps.actions, rewards, steps.terminated, steps.truncated,
+            np.maximum(steps.actors, Actor.PUPIL), steps.advice,
+        )  # fmt: skip
+        with self.arrived:
+            for c in steps.clients[steps.terminated].tolist():
+                self.episodes.append(Episode(int(self.life_frames[c]), float(self.life_reward[c]), int(self.levels[c])))
+            self.transitions.append(made)
+            self.frames += int(played.sum())
+            if self.frames >= PIECE_FRAMES:
+                self.arrived.notify()
+        over = steps.clients[steps.terminated | steps.truncated]
+        self.life_frames[over], self.life_reward[over] = 0, 0.0
+
+    def finish(self, game: Game) -> None:
+        ending = "cut" if game.truncated else "over"
+        self.note(
+            f"client {game.client}: game {ending}, {game.score:,} points, level {game.start_level} to {game.level}"
+        )
+
+    def save(self) -> None:
+        self.source.context.run.send("save")
+
+    def note(self, text: str) -> None:
+        self.source.context.note(text)
+
+    def fetch(self) -> Played:
+        """What has come in since the last time, or comes in now."""
+        with self.arrived:
+            self.arrived.wait_for(lambda: self.frames >= PIECE_FRAMES, PIECE_SECONDS)
+            played = Played(self.transitions, self.frames, None, self.episodes, 0.0, self.acting_s)
+            self.transitions, self.frames, self.episodes, self.acting_s = [], 0, [], 0.0
+        return played
+
+
+class ArcadeSource:
+    """Whoever connects to the bridge."""
+
+    most_updates = MOST_UPDATES
+    can_wait = False
+    title = ""
+
+    def __init__(self, config: TempestConfig, context: Context, listening: BridgeConfig):
+        self.context, self.listening, self.shaping = context, listening, config.shaping
+        self.random = np.random.default_rng([config.seed, 3])
+        self.top_level = config.starts.top_level
+        self.reports: Mapping[str, Callable[[], Report | str]] = {"clients": self._report}
+        self.clients = _Clients(self, listening.most_clients, context.run.name)
+        self.decide: Decide
+        self.bridge: Bridge
+
+    def begin(self, decide: Decide, resumed: bool) -> None:
+        self.decide = decide
+        self.bridge = Bridge(self.clients, self.listening)
+        step_back()  # whoever calls this learns
+        where = f"{self.listening.host} port {self.bridge.port}"
+        self.context.note(f"bridge: {where}, up to {self.listening.most_clients} clients")
+
+    def room(self) -> None:
+        return None
+
+    def collect(self, room: Any) -> Played:
+        if not self.bridge.is_alive():
+            self.bridge.close()  # raises what ended it
+        return self.clients.fetch()
+
+    def transitions(self, played: Experience) -> Sequence[Transitions]:
+        found: list[Transitions] = played.content
+        return found
+
+    def drain(self, ahead: Sequence[Experience]) -> Sequence[Experience]:
+        self.bridge.close()
+        return [*ahead, self.clients.fetch()]
+
+    def figures(self) -> Figures:
+        clients = self.bridge.clients()
+        refused = sum(self.bridge.tallies[fault] for fault in ("wrong length", *wire.FAULTS))
+        slowest = max((client.latency_ms for client in clients), default=0.0)
+        return {"clients": len(clients), "latency_ms": slowest, "refused": refused}
+
+    def _report(self) -> Report:
+        rows = [
+            [
+                f"{client.place}", client.name or "-", client.address, f"{client.seconds / 60:,.0f}",
+                f"{client.frames_per_s:,.0f}", f"{client.latency_ms:.1f}", f"{client.frames:,}", f"{client.refused:,}",
+                client.activity, f"{client.level}", f"{client.score:,}",
+            ]
+            for client in self.bridge.clients()
+        ]  # fmt: skip
+        columns = "client name address minutes frames/s ms frames refused now level score".split()
+        so_far = ", ".join(f"{what} {count:,}" for what, count in self.bridge.tallies.copy().items())
+        return Report(f"{len(rows)} clients; so far: {so_far or 'nobody came'}", columns, rows)
+
+    def state(self) -> None:
+        return None
+
+    def restore(self, state: Mapping[str, Any] | None, top_level: int) -> None:
+        self.top_level = top_level
+
+    def raise_top_level(self, reached: float) -> None:
+        """Clients start where they like."""
+
+    def close(self) -> None:
+        if hasattr(self, "bridge"):
+            self.bridge.close()
