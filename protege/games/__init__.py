@@ -16,8 +16,9 @@ from protege import ProtegeError
 from protege.runs.metrics import near
 
 if TYPE_CHECKING:
-    from protege.dashboard.live import Views
-    from protege.league.ledger import Filing, Opponent, Result
+    from protege.dashboard.live import Shows
+    from protege.league.league import Opponent
+    from protege.league.ledger import Filing, Result
     from protege.train.session import Trainer
 
 Figures = dict[str, Any]
@@ -95,7 +96,7 @@ class Game:
     measure: Callable[..., Figures]  # (player, *, games, seed, threads, runs) -> flat figures with 95 % intervals
     teachers: Sequence[str] = ()  # scripted players that a finished training is compared with
     contests: Callable[[], Contests] | None = None  # without it there is no league
-    views: Callable[..., "Views"] | None = None  # what the page shows of it; without it the page has charts only
+    views: Callable[..., "Shows"] | None = None  # what the page shows of it; without it the page has charts only
     commands: Mapping[str, Callable[[], Command]] = field(default_factory=dict)  # eval, watch, match, serve ...
     benchmarks: Mapping[str, Callable[[], Callable[[float], Figures]]] = field(default_factory=dict)
     checks: Callable[[], Sequence[Check]] = lambda: ()  # of what this machine has for it

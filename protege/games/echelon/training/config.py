@@ -242,5 +242,7 @@ def ignored(config: EchelonConfig) -> dict[str, str]:
     """Settings that have no effect with the others as they are, by the beginning of their flags; and what would."""
     found = clocks_ignored(config)
     if not config.imitation:
-        found |= dict.fromkeys(("--advisor", "--imitation-share"), "is about advice, and none is given: add --imitation 3")
+        found |= dict.fromkeys(
+            ("--advisor", "--imitation-share"), "is about advice, and none is given: add --imitation 3"
+        )
     return found

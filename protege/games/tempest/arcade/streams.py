@@ -71,9 +71,9 @@ class Steps(NamedTuple):
 class Decisions(NamedTuple):
     """What clients shall do."""
 
-    actions: npt.ArrayLike  # joint actions (clients,), or commands (clients, 3)
-    actors: npt.ArrayLike  # who chose them: numbers that come back in `Steps`
-    penalties: npt.ArrayLike = 0.0  # rewards for choosing them, which come back as well
+    actions: Any  # joint actions (clients,), or commands (clients, 3)
+    actors: Any  # who chose them: numbers that come back in `Steps`
+    penalties: Any = 0.0  # rewards for choosing them, which come back as well
 
 
 @dataclass(frozen=True)

@@ -105,10 +105,11 @@ class _ArcadeClients:
     def against(self, act: Callable[[Any], Any], count: int, seconds: float) -> Figures:
         """The bridge with a player."""
         from protege.games.tempest.arcade.bridge import Agent, Bridge, BridgeConfig
+        from protege.games.tempest.arcade.streams import Decisions
 
         class Playing(Agent):
-            def decide(self, frames: Any, clients: Any) -> tuple[Any, int]:
-                return act(frames), 0
+            def decide(self, frames: Any, clients: Any) -> Decisions:
+                return Decisions(act(frames), 0)
 
         with Bridge(Playing(), BridgeConfig(port=0, screens=Path(self.folder.name))) as server:
             return self.play(server.port, count, seconds)

@@ -1,4 +1,4 @@
-"""Who chooses each move of a pupil that learns from a memory: teacher, chance or network; and the superzapper's gate."""
+"""Who chooses each move of a pupil that learns from a memory: teacher, chance or network."""
 
 import numpy as np
 import torch

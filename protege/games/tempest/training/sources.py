@@ -52,10 +52,13 @@ class Source(Protocol):
 
     random: np.random.Generator  # of whoever decides
     title: str  # what is played, in words
-    top_level: int  # highest level at which games start
     most_updates: int  # that what was collected at a time allows
     can_wait: bool  # whether games stand still while nobody plays them
     reports: Mapping[str, Callable[[], Report | str]]  # commands that it answers
+
+    @property
+    def top_level(self) -> int:
+        """Highest level at which games start."""
 
     def begin(self, decide: Decide, resumed: bool) -> None:
         """Get ready to play."""
