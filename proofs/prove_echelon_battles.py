@@ -12,8 +12,8 @@ from protege.games.echelon.rules.battle import BY_ELIMINATION, BY_SCORE, BY_TIME
 from protege.games.echelon.rules.sim import Battles
 from protege.games.echelon.world.maps import generate
 from protege.games.echelon.world.mechs import find_roster
+from tests.games.echelon.rules.duel import Plan, gathered
 from tests.games.echelon.rules.fields import copy_of, random_actions, restart_ended, rough_field
-from tests.games.echelon.rules.test_reference import Plan, gathered
 from tests.games.echelon.rules.test_sim import check_books, check_condition, check_map, check_places, fight_mirrored
 
 BATCH, LENGTH = 50, 60  # battles, decisions
@@ -72,7 +72,7 @@ def test_echelon_battles():
         "command": "make prove echelon_battles",
         "seeds": f"batches of {BATCH} from seed 100 on, by roster (batches, side of the field): {ROUGH}; on generated "
         f"maps from seed 2000000 on: {GENERATED}; mirrored: the starts of battles 0 to {MIRRORED - 1} of "
-        "test_echelon_reference.py",
+        "tests/games/echelon/rules/duel.py",
         "budget": f"{LENGTH} decisions a battle",
         "machine": before,
         "seconds": round(time.perf_counter() - started, 1),

@@ -7,7 +7,7 @@ import pytest
 
 from proofs.row import machine, write_row
 from protege.games.echelon.rules.battle import EVENT_NAMES
-from tests.games.echelon.rules.test_reference import ENDINGS, Plan, compare
+from tests.games.echelon.rules.duel import ENDINGS, Plan, compare
 
 BATTLES, DECISIONS = 100, 60
 
