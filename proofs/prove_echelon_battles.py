@@ -14,7 +14,7 @@ from protege.games.echelon.world.maps import generate
 from protege.games.echelon.world.mechs import find_roster
 from tests.games.echelon.rules.duel import Plan, gathered
 from tests.games.echelon.rules.fields import copy_of, random_actions, restart_ended, rough_field
-from tests.games.echelon.rules.test_sim import check_books, check_condition, check_map, check_places, fight_mirrored
+from tests.games.echelon.rules.invariants import check_books, check_condition, check_map, check_places, fight_mirrored
 
 BATCH, LENGTH = 50, 60  # battles, decisions
 # Batches by roster, and how wide the field is. Every place of a batch sees two battles or more.

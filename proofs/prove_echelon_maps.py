@@ -9,7 +9,7 @@ import pytest
 from proofs.row import machine, write_row
 from protege.games.echelon.world import routes
 from protege.games.echelon.world.maps import generate
-from tests.games.echelon.world.test_maps import assert_sound, walks
+from tests.games.echelon.world.soundness import assert_sound, walks
 
 MAPS, BATCH = 1000, 50
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protege.games.echelon.rules.battle import EVENT_NAMES, MECH
+from protege.games.echelon.rules.battle import EVENT_NAMES, HOLD, MECH
 from protege.games.echelon.rules.sim import Actions, Battles
 from protege.games.echelon.world.maps import generate
 from protege.games.echelon.world.mechs import (
@@ -24,6 +24,7 @@ from protege.games.echelon.world.mechs import (
     HEAVY,
     LIGHT,
     MEDIUM,
+    NOBODY,
     ROSTERS,
     RULES,
     SCOUT,
@@ -37,7 +38,7 @@ from protege.games.echelon.world.mechs import (
 )
 from protege.games.echelon.world.voxels import World
 from tests.games.echelon.rules import reference
-from tests.games.echelon.rules.reference_state import Battle, Mech, Terrain, number_of
+from tests.games.echelon.rules.reference_state import Battle, Cloud, Mech, Paint, Terrain, Vector, number_of
 
 
 def five_a_side(name: str, *kinds: int) -> Roster:
@@ -148,7 +149,25 @@ def begin_both(plan: Plan, dice: random.Random) -> tuple[Battles, Battle]:
         for name, value in worn.items():
             setattr(mech, name, value)
             battles.mechs[name][0, i] = value
+        begin_in_the_middle(battles, battle, mech, dice)
     return battles, battle
+
+
+def begin_in_the_middle(battles: Battles, battle: Battle, mech: Mech, dice: random.Random) -> None:
+    """Perhaps give a mech an order, paint and smoke that end soon: a short battle must see them end."""
+    record = battles.mechs[0][mech.index]
+    if mech.leader != NOBODY:
+        mech.order, mech.order_from, mech.timers["order"] = HOLD, mech.leader, dice.randrange(1, 60)
+        record["order"], record["order_from"], record["order_left"] = HOLD, mech.leader, mech.timers["order"]
+    if dice.random() < 0.25:
+        mech.paint = Paint(dice.choice(battle.enemies(mech)), dice.randrange(1, 60))
+        record["painter"], record["painted"] = mech.paint.by.index, mech.paint.left
+    if dice.random() < 0.25:
+        shift = Vector(dice.uniform(-6, 6), dice.uniform(-6, 6), 0.0)
+        cloud = Cloud(mech.place + shift, 4.0, dice.randrange(1, 60), mech.index)
+        battles.records["clouds"][0, len(battle.clouds)] = (*cloud.place, cloud.radius, cloud.left, cloud.who)
+        battle.clouds.append(cloud)
+        battles.records["cloud_count"][0] = len(battle.clouds)
 
 
 # --- the players -----------------------------------------------------------------------------------------------------
