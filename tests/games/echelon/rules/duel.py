@@ -28,6 +28,7 @@ from protege.games.echelon.world.mechs import (
     ROSTERS,
     RULES,
     SCOUT,
+    SOLID,
     STOPS_BODIES,
     SUITE_OF_CLASS,
     Member,
@@ -36,7 +37,7 @@ from protege.games.echelon.world.mechs import (
     Side,
     find_roster,
 )
-from protege.games.echelon.world.voxels import World
+from protege.games.echelon.world.voxels import World, derive
 from tests.games.echelon.rules import reference
 from tests.games.echelon.rules.reference_state import Battle, Cloud, Mech, Paint, Terrain, Vector, number_of
 
@@ -104,6 +105,11 @@ def gathered(plan: Plan, dice: random.Random) -> World:
     middle = world.zone[0, :2].tolist()
     if plan.number % 2:  # the zone is clear; among walls other things happen
         middle = [dice.uniform(0.2, 0.8) * plan.size for _ in range(2)]
+    if plan.number % 3 == 1:  # steps everywhere, and roofs just above the heads
+        for _ in range(120):
+            x, y = (int(min(max(at + dice.uniform(-12, 12), 0), plan.size - 1)) for at in middle)
+            world.material[0, dice.choice((0, 0, 2, 3, 4)), y, x] = SOLID
+        derive(world, 0)
     taken: list[tuple[float, float, float, float, float]] = []
     for i, kind in enumerate(kinds):
         half, high = CHASSIS[kind].width / 2, CHASSIS[kind].height
