@@ -10,7 +10,7 @@ import numpy as np
 import psutil
 import pytest
 
-from proofs.row import ROOT, machine, write_row
+from proofs.row import ROOT, Stopwatch, machine, write_row
 from protege.evaluate import EVALUATION, seed_of
 from protege.games.echelon.agents.match import Match, Setting, checkpoint_of, find_player, measure, play
 from protege.games.echelon.agents.pupil import load_pupil
@@ -192,14 +192,12 @@ def test_echelon_O7(tmp_path):
 
 def test_echelon_champion():
     """The champion on unseen maps, each from both sides: at least 90 % against `hard`, 75 % against `expert`."""
-    before, began, processor = machine(), time.perf_counter(), time.process_time()
+    clock = Stopwatch()
     found = {red: measure("champion", red, matches=MATCHES, seed=SEED, threads=2) for red in ("hard", "expert")}
     row = {
         "command": "protege eval echelon --blue champion --red hard|expert --seed 7 (make prove echelon_champion)",
         "seeds": f"{MATCHES // 2} evaluation maps of seed {SEED}, each from both sides",
-        "machine": before,
-        "seconds": round(time.perf_counter() - began, 1),
-        "cpu_seconds": round(time.process_time() - processor, 1),
+        **clock.spent(),
         "figures": found,
     }
     print(write_row("echelon-champion", row).read_text())

@@ -27,8 +27,9 @@ from protege.games.echelon.training.train import train
 from protege.games.echelon.world.mechs import GAUSS, MISSILE
 from protege.learn.ppo import PPO, PPOConfig
 from protege.learn.rainbow import linear
-from tests.games.echelon.training.test_train import TINY, Notes
+from tests.games.echelon.training.tiny import TINY
 from tests.learn.test_ppo import CONFIG, learner_of, weights_of
+from tests.train.trainings import Notes
 
 SMALL = NetworkConfig(16, 8, 4)
 PAIR = Stage("2v2", 40, 24, (("medium", 1.0),))

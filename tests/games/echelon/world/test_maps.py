@@ -29,10 +29,9 @@ from protege.games.echelon.world.maps import (
     recipe,
     swap_sides,
 )
-from protege.games.echelon.world.mechs import AIR, CHASSIS, DIRT, MATERIALS, NARROW, ROSTERS, WIDE, find_roster
-from protege.games.echelon.world.paths import WALL
-from protege.games.echelon.world.routes import centre_of, find_trap, second_route, workshop
+from protege.games.echelon.world.mechs import AIR, CHASSIS, DIRT, MATERIALS, ROSTERS, find_roster
 from protege.games.echelon.world.voxels import HEIGHT, empty_world, set_voxel
+from tests.games.echelon.world.soundness import assert_sound, walks
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "echelon" / "maps.json"
 GOLDEN_SEEDS = [1, 2, 3, 12345, 99991]
@@ -187,33 +186,6 @@ def test_hp_is_in_step_on_every_map_whatever_its_variant(standard):
 
 
 # --- fair and walkable ---------------------------------------------------------------------------------------------
-
-
-def assert_sound(world):
-    """Every promise about getting around: for the heavy's footprint, and that nobody is ever trapped."""
-    battles, _, y, x = world.material.shape
-    shop = workshop(x, y)
-    for b in range(battles):
-        for team in (0, 1):
-            column, row = centre_of(world, b, team)
-            assert world.distance[b, WIDE, row, column] < WALL, f"map {b}: no way for a heavy of team {team}"
-            assert second_route(world, b, column, row, shop) <= 650, f"map {b}: team {team} has one way only"
-        starts = np.array([centre_of(world, b, team) for team in (0, 1)])
-        for gait in (NARROW, WIDE):
-            assert find_trap(world, b, gait, starts, shop) < 0, f"map {b}: a walker can be trapped"
-    for gait in (NARROW, WIDE):
-        blue, red = walks(world, gait)
-        assert (abs(blue - red) <= 0.1 * np.minimum(blue, red)).all(), "unfair"
-
-
-def walks(world, gait=WIDE):
-    """How far it is to the zone from the middle of each team's square, by map."""
-    found: list[list[float]] = [[], []]
-    for b in range(len(world.material)):
-        for team in (0, 1):
-            x, y = centre_of(world, b, team)
-            found[team].append(world.distance[b, gait, y, x] / 10)
-    return np.array(found)
 
 
 def test_both_teams_reach_the_zone_by_two_ways_of_nearly_equal_length(standard):

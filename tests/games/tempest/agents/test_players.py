@@ -3,13 +3,11 @@
 import json
 import re
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from proofs.row import machine, write_row
 from protege import ProtegeError
 from protege.cli.__main__ import main
 from protege.evaluate import EVALUATION
@@ -229,28 +227,3 @@ def test_a_recorded_game_can_be_played_again_and_filmed(tmp_path: Path) -> None:
     assert words(play(Replay(found), found.start[None], max_frames=3000), ram.SCORE)[0] == scores[best] > 0
     last = [live.copy() for live in film(Replay(found), found.start.copy())][-1]
     assert words(last[None], ram.SCORE)[0] == scores[best]
-
-
-@pytest.mark.prove
-def test_teachers_on_a_thousand_games() -> None:
-    """`make prove teachers`: the yardstick of every learning claim, from five start levels."""
-    began, cpu = time.perf_counter(), time.process_time()
-    load = machine()
-    found = [
-        measure(name, games=1000, seed=1, level=level, threads=2)
-        for level in (1, 9, 17, 33, 65)
-        for name in ("teacher", "teacher-full", "random")
-    ]
-    row = {
-        "command": "make prove teachers",
-        "seeds": "evaluation seed 1, 1000 games each, from levels 1, 9, 17, 33, 65",
-        "machine": load,
-        "seconds": time.perf_counter() - began,
-        "cpu_seconds": time.process_time() - cpu,
-        "figures": found,
-    }
-    print(write_row("tempest-teachers", row))
-    assert all(result["seconds"] < 30 for result in found)
-    assert all(
-        result["truncated"] <= 2 for result in found
-    )  # one of teacher-full's games goes round and round for ever

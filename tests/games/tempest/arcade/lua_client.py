@@ -18,7 +18,7 @@ from protege.games.tempest.rules.sim import step_game
 from protege.games.tempest.task import env, teacher
 from tests.games.tempest.task.scenes import changed, observed, scene
 
-FOLDER = Path(__file__).parents[4] / "protege" / "tempest" / "lua"
+FOLDER = Path(__file__).parents[4] / "protege" / "games" / "tempest" / "arcade" / "lua"
 VERSIONS = ("lua53", "lua54")  # those of MAME 0.251 and of today's
 IMAGE_BYTES = 0x3FE
 FRAME = struct.Struct(">HHddBBBHIBBBhhBBBBB195f")

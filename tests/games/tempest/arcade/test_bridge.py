@@ -20,8 +20,7 @@ from protege.games.tempest.rules.sim import Cabinet, power_on
 from protege.games.tempest.task.env import Frames, Games, starts
 from protege.games.tempest.task.teacher import ACTIONS
 from tests.games.tempest.arcade.abuse import fuzz, soak
-from tests.games.tempest.arcade.client import Client, Listener, Machine, packet_of, wait_until
-from tests.games.tempest.arcade.test_wire import SOUND
+from tests.games.tempest.arcade.client import SOUND, Client, Listener, Machine, packet_of, wait_until
 
 PLAYABLE = np.array(SOUND, np.float32)
 
