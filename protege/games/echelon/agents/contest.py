@@ -4,13 +4,13 @@ Also tells from a recorded battle how each side plays: how it moves, how it shoo
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from protege.evaluate import EVALUATION, seed_of
-from protege.games.echelon.agents.match import Match, Player, Setting, find_player, play
+from protege.games.echelon.agents.match import Match, Setting, find_player, play
 from protege.games.echelon.agents.match import Result as Played
 from protege.games.echelon.recordings.battle_report import flag
 from protege.games.echelon.recordings.recording import Recording
@@ -22,6 +22,7 @@ from protege.games.echelon.world.maps import VERSION as MAP_VERSION
 from protege.games.echelon.world.mechs import BLUE, NOBODY, RED, RULES, TICK_S, find_roster
 from protege.league.league import Opponent
 from protege.league.ledger import Filing, Result
+from protege.seeds import EVALUATION, seed_of
 
 SCRIPTED: Final = ("random", *LEVELS)
 ANCHOR: Final = "medium"
@@ -66,7 +67,7 @@ class Contest:
         self.setting = Setting(find_roster(of["roster"]).name, (int(x), int(y)), int(of["length"]), RULES[of["rules"]])
         self.signature = signature(self.setting)
         self.threads = threads
-        self._players: dict[str, Player] = {}
+        self._find = cache(find_player)
 
     def check(self, player: str) -> None:
         """Raise unless this is a player; its network is built once to see."""
@@ -106,11 +107,6 @@ class Contest:
             ended=lambda i, result: ended(split + i, result),
         )  # fmt: skip
         return [found[i] for i in range(len(matches))]
-
-    def _find(self, player: str) -> Player:
-        if player not in self._players:
-            self._players[player] = find_player(player)
-        return self._players[player]
 
 
 def style(recording: Recording, team: int) -> dict[str, float]:

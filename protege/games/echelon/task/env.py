@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from protege import ProtegeError
-from protege.evaluate import TRAINING, seed_of
 from protege.games.echelon.rules.battle import BY_TIME, RUNNING
 from protege.games.echelon.rules.sim import STANDARD_LENGTH, Actions, BadActions, BattleMismatch, Battles, run
 from protege.games.echelon.task.displays import Values
@@ -32,6 +31,7 @@ from protege.games.echelon.world.mechs import BUILD, NOBODY, Records, Rules, fin
 from protege.games.echelon.world.paths import Queue
 from protege.games.echelon.world.voxels import World, empty_world
 from protege.kernels import kernel
+from protege.seeds import TRAINING, seed_of
 
 TASK_VERSION: Final = 1  # rules, observation and rewards; a checkpoint of another version is refused
 MAP_PLACE: Final = 2**31 - 1  # a place no battle has: the maps that are played over and over have their seeds there

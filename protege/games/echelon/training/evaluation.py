@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from protege.evaluate import EVALUATION, seed_of, wilson
 from protege.games.echelon.agents.contest import style
 from protege.games.echelon.agents.match import Match, Result, Setting, find_player, play
 from protege.games.echelon.agents.network import PilotNetwork
@@ -26,6 +25,8 @@ from protege.games.echelon.training.config import EchelonConfig, Stage
 from protege.games.echelon.world.mechs import BLUE, NOBODY, find_roster
 from protege.games.echelon.world.voxels import World
 from protege.runs.run import Training
+from protege.seeds import EVALUATION, seed_of
+from protege.statistics import wilson
 
 KILL_WITHIN: Final = 80  # decisions
 ARRIVE_WITHIN: Final = 1.5  # times as long as the shortest way takes

@@ -6,18 +6,19 @@ player plays: how much it turns, fires and zaps, and what its lives are worth.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from protege.evaluate import EVALUATION
 from protege.games.tempest.agents.players import BUILT_IN, Player, find_player, words
 from protege.games.tempest.rules import ram, sim
 from protege.games.tempest.rules.ram import Rows
 from protege.games.tempest.task.env import TASK_VERSION, Games, starts, to_commands
 from protege.league.league import Opponent
 from protege.league.ledger import Filing, Result
+from protege.seeds import EVALUATION
 
 SCRIPTED: Final = tuple(BUILT_IN)
 ANCHOR: Final = "teacher"
@@ -50,7 +51,7 @@ class Contest:
         self.threads = threads
         self.ahead = 1  # games that are played together at least: many side by side take hardly longer than one
         self._played: dict[tuple[str, int], Figures] = {}  # by player and map
-        self._players: dict[str, Player] = {}
+        self._find = cache(find_player)
 
     def check(self, player: str) -> None:
         """Raise unless this is a player; its network is built once to see."""
@@ -77,11 +78,6 @@ class Contest:
 
         self._play(second.player, maps, ended)
         return [found[number] for number in maps]
-
-    def _find(self, player: str) -> Player:
-        if player not in self._players:
-            self._players[player] = find_player(player)
-        return self._players[player]
 
     def _play(self, player: str, maps: Sequence[int], ended: Callable[[int], None] = lambda number: None) -> None:
         """Play the games on these maps that have not been played yet; `ended` is told of each that is over."""

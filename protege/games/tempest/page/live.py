@@ -22,7 +22,6 @@ import numpy as np
 import numpy.typing as npt
 
 from protege import ProtegeError
-from protege.evaluate import EVALUATION
 from protege.games.tempest.agents.players import BUILT_IN, CHAMPIONS, Player, checkpoint_of, find_player
 from protege.games.tempest.arcade.screens import Arcade, Screen, activity, arcades, memory_of
 from protege.games.tempest.rules import ram, sim
@@ -34,6 +33,7 @@ from protege.games.tempest.task.observation import VALUES
 from protege.games.tempest.task.recordings import Moves
 from protege.games.tempest.task.teacher import ACTIONS
 from protege.runs.run import RunError, open_run
+from protege.seeds import EVALUATION
 
 if TYPE_CHECKING:
     from protege.games.tempest.agents.attention import Thoughts  # torch takes a second to import, and scripts need none

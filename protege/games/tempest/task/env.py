@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from protege import ProtegeError
-from protege.evaluate import TRAINING, seed_of
 from protege.games.tempest.rules import ram, sim
 from protege.games.tempest.rules.ram import Row, Rows, get
 from protege.games.tempest.rules.sim import Commands
 from protege.games.tempest.task.observation import VALUES, observe, observe_level
 from protege.games.tempest.task.teacher import ACTIONS, RULE_SETS, advise, quantised, spinner_to
 from protege.kernels import announce_compilation, kernel
+from protege.seeds import TRAINING, seed_of
 
 TASK_VERSION: Final = 1  # rules, observation and rewards; a checkpoint of another version is refused
 OBJECTIVE_SCALE: Final = 0.01

@@ -15,12 +15,12 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from protege import ProtegeError
-from protege.evaluate import TRAINING, seed_of
 from protege.games.tempest.rules import levels, ram, sim
 from protege.games.tempest.task import drawing
 from protege.games.tempest.task.env import Games, from_snapshot
 from protege.games.tempest.task.observation import HIDDEN, VALUES
 from protege.games.tempest.task.teacher import ACTIONS, SPINNER_LEVELS
+from protege.seeds import TRAINING, seed_of
 
 Observations = npt.NDArray[np.float32]  # (195,), or (games, 195)
 Flags = npt.NDArray[np.bool_]  # (games,)

@@ -22,6 +22,7 @@ from protege.games.tempest.training.config import TempestConfig
 from protege.games.tempest.training.practice import Piece
 from protege.games.tempest.training.rainbow import Behaviour, RainbowPractice
 from protege.learn.replay import Actor
+from protege.seeds import Purpose, random_stream
 from protege.train.controls import Report
 
 PIECE_FRAMES: Final = 256  # a piece ends with so many frames
@@ -35,7 +36,7 @@ class _Cabinets(Agent):
 
     def __init__(self, practice: "CabinetPractice", places: int):
         self.practice, self.name = practice, practice.player
-        self.behaviour = Behaviour(practice.own, places, np.random.default_rng([practice.config.seed, 3]))
+        self.behaviour = Behaviour(practice.own, places, random_stream(practice.config.seed, Purpose.ARCADE))
         self.arrived = threading.Condition()
         self.steps: list[Steps] = []
         self.frames = 0

@@ -17,6 +17,7 @@ from protege.games.tempest.rules.ram import Row, Rows
 from protege.games.tempest.task.env import OBJECTIVE_SCALE, REWARD_LIMIT, Frames, Games, starts
 from protege.games.tempest.task.teacher import ACTIONS, SPINNER_LEVELS
 from protege.runs.checkpoints import restore_generator
+from protege.seeds import Purpose, random_stream
 
 Floats = npt.NDArray[np.float32]
 
@@ -49,7 +50,7 @@ class TrainingGames:
 
     def __init__(self, count: int, starting: StartConfig, *, seed: int, shaping: float):
         self.starting, self.seed, self.shaping = starting, seed, shaping
-        self.random = np.random.default_rng([seed, 1])
+        self.random = random_stream(seed, Purpose.PRACTICE)
         self.started = 0  # games so far: each has a seed of its own
         self.top_level = starting.top_level
         self.pool: deque[Row] = deque(maxlen=starting.situations)

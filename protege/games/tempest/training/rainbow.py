@@ -37,6 +37,7 @@ from protege.learn import replay_file
 from protege.learn.rainbow import QNetwork, Rainbow, beta_at, cloning_at, linear
 from protege.learn.replay import Actor, Replay, ReplayError
 from protege.runs import checkpoints
+from protege.seeds import Purpose, random_stream
 from protege.train.controls import Report, Scheduled, Switches
 
 WARMING_ROUND: Final = 4  # updates between two looks at everything else while the memory holds teacher's frames alone
@@ -119,7 +120,7 @@ class RainbowPractice:
         fresh = build_network(self.described).to(self.device)
         self.learner = Rainbow(fresh, c.learner, factors=FACTORS, threads=threads)
         self.replay = Replay(PACKING, c.replay)
-        self.drawing = np.random.default_rng([config.seed, 2])
+        self.drawing = random_stream(config.seed, Purpose.REPLAY)
         self.games = TrainingGames(c.games, config.starts, seed=config.seed, shaping=config.shaping)
         self.behaviour = Behaviour(c, c.games, self.games.random)
         self.after: dict[str, Any] | None = None

@@ -19,8 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from protege.evaluate import EVALUATION
-from protege.games.tempest.agents.players import measure
+from protege.games.tempest.agents.players import evaluate
 from protege.games.tempest.arcade.bridge import BridgeConfig
 from protege.games.tempest.task.env import TASK_VERSION, Frames, starts
 from protege.games.tempest.task.recordings import NO_MOVE, SUFFIX, save_recording
@@ -33,6 +32,7 @@ from protege.learn.rainbow import LearningFailed
 from protege.machine import usable_cores
 from protege.runs import checkpoints
 from protege.runs.run import Run, Training, create_run, resume_run
+from protege.seeds import EVALUATION
 from protege.train.controls import Scheduled
 from protege.train.loop import LOG_SECONDS, Loop, Observer, interrupts
 
@@ -121,7 +121,7 @@ class _Loop(Loop):
         resumed = resume and self._restore()
         if not resumed:
             self.practice.start()
-        teachers = [measure(name, **self.exam_games()) for name in ("teacher", "teacher-full")]
+        teachers = [evaluate(name, **self.exam_games()) for name in ("teacher", "teacher-full")]
         self.teacher = max(found["score_mean"] for found in teachers)
         self.start_clocks()
         self.accounts.start(self.step, self.practice.updates)
@@ -180,7 +180,7 @@ class _Loop(Loop):
     # --- exams ---
 
     def exam_games(self) -> dict[str, Any]:
-        """The games of every exam, as `measure` wants them."""
+        """The games of every exam, as `evaluate` wants them."""
         c = self.config
         return {"games": c.exam_games, "seed": SEED_OF_EXAMS + c.seed, "max_frames": c.exam_frames}
 
@@ -342,7 +342,7 @@ class _Exam(threading.Thread):
         games = self.loop.exam_games()
         self.moves = np.full((games["games"], games["max_frames"]), NO_MOVE, np.uint8)
         try:
-            self.found = measure("pupil", player=self, moves=self.moves, **games)
+            self.found = evaluate("pupil", player=self, moves=self.moves, **games)
         except Exception as problem:  # whatever it is, the training raises it
             self.found = problem
         self.loop.accounts.evaluating += time.thread_time() - began

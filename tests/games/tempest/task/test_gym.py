@@ -14,13 +14,13 @@ from gymnasium.utils.env_checker import check_env
 
 import protege.games.tempest  # noqa: F401 - registers the environment
 from protege import ProtegeError
-from protege.evaluate import TRAINING, seed_of
 from protege.games.tempest.rules import ram, sim
 from protege.games.tempest.task import drawing, observation
 from protege.games.tempest.task.env import Games, starts
 from protege.games.tempest.task.gym import Options, TempestEnv, TempestVectorEnv
 from protege.games.tempest.task.observation import HIDDEN
 from protege.games.tempest.task.teacher import ACTIONS
+from protege.seeds import TRAINING, seed_of
 
 NAME = "protege.games.tempest:protege/Tempest-v0"
 STAY = 0  # no button, no turn
