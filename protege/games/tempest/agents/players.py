@@ -26,6 +26,7 @@ from protege.games.tempest.task.teacher import ACTIONS, MEET, advise, quantised,
 from protege.kernels import announce_compilation, kernel
 from protege.seeds import EVALUATION
 from protege.statistics import bootstrap, interquartile_mean, mean
+from protege.video import check_video_path, write_video
 
 BATCH = 1024  # games evaluated side by side
 MOST_FRAMES = 200_000  # a game still running after so many is cut
@@ -220,7 +221,7 @@ def record(
 
     With `until_level`, the film ends when that level is done.
     """
-    drawing.check_recording_path(out)
+    check_video_path(out)
     player = find_player(name, runs)
     rows = starts(best_of, seed=seed, level=level, domain=EVALUATION)
     chosen = 0
@@ -246,7 +247,7 @@ def record(
             if tick >= first and (tick - first) % step == 0:
                 yield drawing.render(live, size, size)
 
-    drawing.write_recording(pictures(), out, ram.TICKS_PER_SECOND / step)
+    write_video(pictures(), out, ram.TICKS_PER_SECOND / step)
     return {
         "player": name, "seed": seed, "game": chosen, "score": score, "level": reached,
         "ticks": ticks, "first_tick": first, "truncated": frames >= max_frames,

@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from protege.games.tempest.rules import ram
-from protege.games.tempest.rules.enemies import BLAST_ENEMY, BLAST_FUSEBALL, start_blast
+from protege.games.tempest.rules.motion import BLAST_ENEMY, BLAST_FUSEBALL, start_blast
 from protege.games.tempest.rules.nymphs import random_byte, release_cargo
 from protege.games.tempest.rules.ram import Row, get
 from protege.kernels import kernel

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from protege import ProtegeError
 from protege.games.tempest.rules import levels, ram
-from protege.games.tempest.rules.enemies import enemies_fire, kill_player, move_enemies, move_enemy_shots
+from protege.games.tempest.rules.enemies import enemies_fire, move_enemies, move_enemy_shots
+from protege.games.tempest.rules.motion import kill_player
 from protege.games.tempest.rules.nymphs import move_nymphs
 from protege.games.tempest.rules.player import check_shots, clear_shots, fire, move_player, move_player_shots, superzap
 from protege.games.tempest.rules.ram import Row, Rows, get
