@@ -15,7 +15,8 @@ import numpy.typing as npt
 from protege.games.tempest.agents.players import BUILT_IN, Player, find_player, words
 from protege.games.tempest.rules import ram, sim
 from protege.games.tempest.rules.ram import Rows
-from protege.games.tempest.task.env import TASK_VERSION, Games, starts, to_commands
+from protege.games.tempest.task.actions import to_commands
+from protege.games.tempest.task.env import TASK_VERSION, Games, starts
 from protege.league.league import Opponent
 from protege.league.ledger import Filing, Result
 from protege.seeds import EVALUATION

@@ -20,9 +20,10 @@ from protege.games.players import Players
 from protege.games.tempest.rules import ram, sim
 from protege.games.tempest.rules.ram import Row, Rows
 from protege.games.tempest.task import drawing
-from protege.games.tempest.task.env import Frames, Games, starts, to_commands
+from protege.games.tempest.task.actions import ACTIONS, quantised, to_commands
+from protege.games.tempest.task.env import Frames, Games, starts
 from protege.games.tempest.task.recordings import Moves, Replay
-from protege.games.tempest.task.teacher import ACTIONS, MEET, advise, quantised, spinner_to
+from protege.games.tempest.task.teacher import MEET, advise, spinner_to
 from protege.kernels import announce_compilation, kernel
 from protege.seeds import EVALUATION
 from protege.statistics import bootstrap, interquartile_mean, mean

@@ -25,10 +25,12 @@ import numpy.typing as npt
 from protege import ProtegeError
 from protege.games.tempest.arcade import wire
 from protege.games.tempest.arcade.screens import Screens, activity
-from protege.games.tempest.arcade.streams import ALIVE, Flags, Game, Places, Steps, Streams, joint_actions
+from protege.games.tempest.arcade.streams import Flags, Game, Places, Steps, Streams
 from protege.games.tempest.rules import ram
 from protege.games.tempest.rules.sim import Commands
-from protege.games.tempest.task.env import Frames, to_commands
+from protege.games.tempest.task.actions import joint_actions, to_commands
+from protege.games.tempest.task.env import Frames
+from protege.games.tempest.task.observation import PLAYER_ALIVE
 from protege.kernels import announce_compilation
 
 LOOK_AROUND_S: Final = 0.1  # between looks at clocks: silent clients, rates, the wish to stop
@@ -104,7 +106,7 @@ def rehearse() -> Frames:
     """Play a tick that nobody sent and return its frames: loads compiled code for which the first client would wait."""
     announce_compilation("the bridge", __name__)
     packets, values = wire.decode(wire.new_packets(1).tobytes())
-    packets["state"], packets["mode"], values[0, ALIVE] = ram.PLAYING, ram.REAL_GAME, 1.0
+    packets["state"], packets["mode"], values[0, PLAYER_ALIVE] = ram.PLAYING, ram.REAL_GAME, 1.0
     wire.find_faults(packets, values, np.zeros((1, 3), np.int16))
     nobody = Streams(1)
     _, _, frames = nobody.take(np.zeros(1, np.int64), packets, values)

@@ -28,10 +28,10 @@ from protege.games.tempest.rules import ram, sim
 from protege.games.tempest.rules.ram import Row
 from protege.games.tempest.rules.sim import Commands
 from protege.games.tempest.task import drawing
-from protege.games.tempest.task.env import Frames, Games, starts, to_commands
+from protege.games.tempest.task.actions import ACTIONS, to_commands
+from protege.games.tempest.task.env import Frames, Games, starts
 from protege.games.tempest.task.observation import VALUES
 from protege.games.tempest.task.recordings import Moves
-from protege.games.tempest.task.teacher import ACTIONS
 from protege.runs.run import RunError, open_run
 from protege.seeds import EVALUATION
 

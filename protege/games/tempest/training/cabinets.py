@@ -17,7 +17,8 @@ from protege.games.tempest.arcade import wire
 from protege.games.tempest.arcade.bridge import Agent, Bridge, BridgeConfig, step_back
 from protege.games.tempest.arcade.streams import Game, Places, Steps
 from protege.games.tempest.task.env import Frames
-from protege.games.tempest.training.collect import Episode, learned_reward
+from protege.games.tempest.task.rewards import learned_reward
+from protege.games.tempest.training.collect import Episode
 from protege.games.tempest.training.config import TempestConfig
 from protege.games.tempest.training.practice import Piece
 from protege.games.tempest.training.rainbow import Behaviour, RainbowPractice

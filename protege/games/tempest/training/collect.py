@@ -1,4 +1,4 @@
-"""The games that a pupil practises on: where they start, which lives were lost, and random moves.
+"""The games that a pupil practises on: where they start and which lives were lost.
 
 Games start at level 1, at higher levels, or shortly before a life was lost earlier, and go on under the pupil; the
 teacher plays the first moves of the first games, so that they do not run in step.
@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from protege.games.tempest.rules import ram, sim
 from protege.games.tempest.rules.ram import Row, Rows
-from protege.games.tempest.task.env import OBJECTIVE_SCALE, REWARD_LIMIT, Frames, Games, starts
-from protege.games.tempest.task.teacher import ACTIONS, SPINNER_LEVELS
+from protege.games.tempest.task.env import Frames, Games, starts
+from protege.games.tempest.task.rewards import learned_reward
 from protege.runs.checkpoints import restore_generator
 from protege.seeds import Purpose, random_stream
 
@@ -161,27 +161,3 @@ class TrainingGames:
         self.recent.extend(old for old in state["recent"] if len(old) == len(self.games))
         self.life_frames[:fit], self.life_reward[:fit] = state["life_frames"][:fit], state["life_reward"][:fit]
         self.games.put(np.arange(fit), rows[:fit])
-
-
-def learned_reward(objective: Floats, reward: Floats, shaping: float) -> Floats:
-    """Points, with this share of the lane-safety reward that the task's own reward adds to them."""
-    points = np.clip(objective * np.float32(OBJECTIVE_SCALE), -REWARD_LIMIT, REWARD_LIMIT)
-    return points + np.float32(shaping) * (reward - points) if shaping else points
-
-
-def random_moves(random: np.random.Generator, count: int) -> npt.NDArray[np.int64]:
-    """Moves at random. Few of them zap: there are two zaps in a level."""
-    fire = random.random(count) < 0.5
-    zap = random.random(count) < 0.05
-    return (2 * fire + zap) * len(SPINNER_LEVELS) + random.integers(0, len(SPINNER_LEVELS), count)
-
-
-_ACTION_OF = {tuple(command): index for index, command in enumerate(ACTIONS.tolist())}
-_TABLE = np.zeros((2, 2, 256), np.int64)
-for (_fire, _zap, _spinner), _index in _ACTION_OF.items():
-    _TABLE[_fire, _zap, _spinner & 255] = _index
-
-
-def joint_actions(commands: npt.NDArray[np.int8]) -> npt.NDArray[np.int64]:
-    """Commands (games, 3) whose spinner is one of the 11 levels as joint actions (games,)."""
-    return _TABLE[commands[:, 0], commands[:, 1], commands[:, 2].astype(np.int64) & 255]

@@ -16,8 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from protege.games.tempest.agents.network import CHECKPOINT_KIND, FEATURES, Pupil, ValueNetwork, see
+from protege.games.tempest.task.actions import joint_actions, random_actions
 from protege.games.tempest.task.env import Frames
-from protege.games.tempest.training.collect import Episode, TrainingGames, joint_actions, random_moves
+from protege.games.tempest.training.collect import Episode, TrainingGames
 from protege.games.tempest.training.config import TempestConfig, device_of
 from protege.learn.pqn import PQN, Rollout
 from protege.runs import checkpoints
@@ -183,7 +184,7 @@ class FastPractice:
                     break
                 strays = np.flatnonzero(games.random.random(c.games) < epsilon)
                 content.actions[t] = actions.numpy()
-                content.actions[t, strays] = random_moves(games.random, len(strays))
+                content.actions[t, strays] = random_actions(games.random, len(strays))
                 content.advice[t] = joint_actions(games.frames.advice)
                 then = time.thread_time()
                 frames = games.step(content.actions[t])

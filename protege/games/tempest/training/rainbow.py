@@ -19,18 +19,17 @@ from torch import Tensor
 
 from protege.games.tempest.agents.attention import (
     CHECKPOINT_KIND,
-    FACTORS,
     RainbowPupil,
     attention_report,
     build_network,
     shape_of,
 )
 from protege.games.tempest.rules import ram
+from protege.games.tempest.task.actions import FACTORS, joint_actions, random_actions, without_zap, zaps
 from protege.games.tempest.task.env import Frames
-from protege.games.tempest.task.observation import VALUES
+from protege.games.tempest.task.observation import GAME_STATE, VALUES, decode
 from protege.games.tempest.task.packing import PACKING
-from protege.games.tempest.task.teacher import SPINNER_LEVELS
-from protege.games.tempest.training.collect import TrainingGames, joint_actions, random_moves
+from protege.games.tempest.training.collect import TrainingGames
 from protege.games.tempest.training.config import RainbowTraining, TempestConfig, device_of
 from protege.games.tempest.training.practice import Piece
 from protege.learn import replay_file
@@ -41,7 +40,6 @@ from protege.seeds import Purpose, random_stream
 from protege.train.controls import Report, Scheduled, Switches
 
 WARMING_ROUND: Final = 4  # updates between two looks at everything else while the memory holds teacher's frames alone
-STATE_SCALE: Final = 36  # of the first of the 195 values, the machine's state
 REPORT_FRAMES: Final = 256  # looked at for an attention report
 SAVING_PAUSE: Final = 10.0  # times as long as the memory's last save took, it is not saved again
 
@@ -61,20 +59,19 @@ class Behaviour:
     ) -> tuple[Ints, npt.NDArray[np.int8], Floats]:
         """Moves and who chose them; and what rewards of these frames must be changed by."""
         c, count = self.config, len(frames.observation)
-        zoom = np.rint(frames.observation[:, 0] * STATE_SCALE) == ram.ZOOM
+        zoom = decode(frames.observation, GAME_STATE) == ram.ZOOM
         chance = self.random.random((3, count))
         by_teacher = chance[0] < teacher * np.where(zoom, c.zoom_teacher, 1.0)
         at_random = ~by_teacher & (chance[1] < epsilon * np.where(zoom, c.zoom_epsilon, 1.0))
         moves = joint_actions(frames.advice)
-        moves[at_random] = random_moves(self.random, int(at_random.sum()))
+        moves[at_random] = random_actions(self.random, int(at_random.sum()))
         own = np.flatnonzero(~by_teacher & ~at_random)
         if len(own):
             with torch.inference_mode():
                 seen = torch.from_numpy(frames.observation[own]).to(network.support.device)
                 moves[own] = network.expected(network(seen)).argmax(1).cpu().numpy()
-        zaps = ~by_teacher & (moves // len(SPINNER_LEVELS) % 2 == 1)
-        stopped = zaps & (chance[2] >= c.zap_gate)
-        moves[stopped] -= len(SPINNER_LEVELS)
+        stopped = ~by_teacher & zaps(moves) & (chance[2] >= c.zap_gate)
+        moves[stopped] = without_zap(moves[stopped])
         where = np.arange(count) if places is None else places
         due = self.owed[where].copy()
         self.owed[where] = np.where(stopped, np.float32(c.zap_penalty), np.float32(0))

@@ -14,9 +14,9 @@ from protege import ProtegeError
 from protege.cli.__main__ import main
 from protege.games.tempest.agents.players import evaluate, film, find_player, play, record, words
 from protege.games.tempest.rules import ram
+from protege.games.tempest.task.actions import ACTIONS
 from protege.games.tempest.task.env import Frames, Games, starts
 from protege.games.tempest.task.recordings import NO_MOVE, Replay, load_recording, save_recording
-from protege.games.tempest.task.teacher import ACTIONS
 from protege.seeds import EVALUATION
 
 KEYS = """player games seed level score_mean score_mean_low score_mean_high score_median score_iqm score_iqm_low

@@ -14,11 +14,10 @@ import pytest
 from protege import ProtegeError
 from protege.games.tempest.arcade import wire
 from protege.games.tempest.arcade.bridge import Agent, Bridge, BridgeConfig, step_back
-from protege.games.tempest.arcade.streams import joint_actions
 from protege.games.tempest.rules import ram
 from protege.games.tempest.rules.sim import Cabinet, power_on
+from protege.games.tempest.task.actions import ACTIONS, joint_actions
 from protege.games.tempest.task.env import Frames, Games, starts
-from protege.games.tempest.task.teacher import ACTIONS
 from tests.games.tempest.arcade.abuse import fuzz, soak
 from tests.games.tempest.arcade.client import Client, Listener, Machine, packet_of, wait_until
 from tests.games.tempest.arcade.test_wire import SOUND

@@ -15,9 +15,9 @@ from protege.games.tempest.page.live import DRAWN, RELOAD_SECONDS, Film, LiveGam
 from protege.games.tempest.page.views import TempestShows
 from protege.games.tempest.rules import ram
 from protege.games.tempest.task import drawing
+from protege.games.tempest.task.actions import ACTIONS
 from protege.games.tempest.task.env import TASK_VERSION, Frames, starts
 from protege.games.tempest.task.recordings import save_recording
-from protege.games.tempest.task.teacher import ACTIONS
 from protege.runs import checkpoints
 from protege.runs.metrics import Metric
 from protege.runs.run import create_run, open_run
