@@ -110,7 +110,7 @@ class Contest:
 
 
 def style(recording: Recording, team: int) -> dict[str, float]:
-    """How one side played a battle. Distances in voxels, shares of the time that its mechs were alive."""
+    """How one side played a battle. Distances in voxels, fractions of the time that its mechs were alive."""
     frames, counts = recording.everything()
     header = recording.header
     own = np.flatnonzero([mech["team"] == team for mech in header["mechs"]])
@@ -119,7 +119,7 @@ def style(recording: Recording, team: int) -> dict[str, float]:
     lived = max(1, int(alive.sum()))
     minutes = lived * header["seconds_per_frame"] / 60
 
-    def share(true: npt.NDArray[np.bool_]) -> float:
+    def fraction(true: npt.NDArray[np.bool_]) -> float:
         return float((true & alive).sum() / lived)
 
     capacity = np.array([header["classes"][header["mechs"][i]["kind"]]["heat_capacity"] for i in own])
@@ -131,15 +131,15 @@ def style(recording: Recording, team: int) -> dict[str, float]:
     spread, nearest = _together(mechs, alive)
     return {
         "speed": float(np.hypot(mechs["vx"], mechs["vy"])[alive].mean()) if alive.any() else 0.0,
-        "still_share": share(np.hypot(mechs["vx"], mechs["vy"]) < 0.2),
-        "airborne_share": share(~flag(mechs, "grounded")),
-        "zone_share": share(flag(mechs, "inside")),
-        "trigger_share": share((mechs["buttons"] & WEAPON_BUTTONS) != 0),
+        "still_share": fraction(np.hypot(mechs["vx"], mechs["vy"]) < 0.2),
+        "airborne_share": fraction(~flag(mechs, "grounded")),
+        "zone_share": fraction(flag(mechs, "inside")),
+        "trigger_share": fraction((mechs["buttons"] & WEAPON_BUTTONS) != 0),
         "hits_per_minute": len(hits) / minutes,
         "missiles_per_minute": float(launches.sum()) / minutes,
         "hit_distance": _hit_distance(frames["mechs"][at[hit], hits["who"]], frames["mechs"][at[hit], hits["whom"]]),
         "heat": float((mechs["heat"] / capacity)[alive].mean()) if alive.any() else 0.0,
-        "jamming_share": share(mechs["ewar"] != 0),
+        "jamming_share": fraction(mechs["ewar"] != 0),
         "spread": spread,
         "nearest_friend": nearest,
         "focus_share": _focus(hits),
@@ -167,7 +167,7 @@ def _hit_distance(who: npt.NDArray[Any], whom: npt.NDArray[Any]) -> float:
 
 
 def _focus(hits: npt.NDArray[Any]) -> float:
-    """Of all hits, the share on whoever is hit most in that second: 1 if the side always shoots at one enemy."""
+    """Of all hits, the fraction on whoever is hit most in that second: 1 if the side always shoots at one enemy."""
     if not len(hits):
         return 0.0
     seconds = hits["tick"] // round(1 / TICK_S)

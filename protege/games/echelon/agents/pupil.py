@@ -98,7 +98,7 @@ class Pupil:
     channels: Final = {"value": ("value",)}  # what it tells about its decisions
 
     def __init__(self, network: PilotNetwork, *, sampled: bool = True):
-        """`sampled`: actions by their chances, as in training; otherwise always the likeliest."""
+        """`sampled`: actions by their probabilities, as in training; otherwise always the likeliest."""
         self.network = network.eval()
         self.sampled = sampled
         self.noise = torch.Generator()

@@ -1,4 +1,4 @@
-"""A battle as one record: its rules, mechs, shots, clouds, events, and the books kept about them.
+"""A battle as one record: its rules, mechs, shots, clouds, events, and what is counted about them.
 
 Kernels pass the record around and read it like an object (`battle.mechs[i].hp`); to NumPy a batch of battles is one
 array in which every field is an array of its own (`records["mechs"]["hp"]`, battles x MOST_MECHS). Quantities are

@@ -59,7 +59,7 @@ def between(rng: Stream, low: int, high: int) -> int:
 
 
 @kernel
-def chance(rng: Stream) -> float:
+def uniform(rng: Stream) -> float:
     """A number in [0, 1), a multiple of 2**-53."""
     return np.float64(next_bits(rng) >> np.uint64(11)) * 2.0**-53
 

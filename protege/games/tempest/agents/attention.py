@@ -313,7 +313,7 @@ class Thoughts:
     """What a pupil makes of some games."""
 
     values: Floats  # (games, 44)
-    chances: Floats  # (games, 44, atoms): how likely each move leads to the return that an atom stands for
+    probabilities: Floats  # (games, 44, atoms): how likely each move leads to the return that an atom stands for
     support: Floats  # (atoms,) the returns
     attention: Floats | None  # (games, lanes, 7) by slot of the machine, mean of the heads; None if it has none
 
@@ -337,17 +337,17 @@ class RainbowPupil:
     def distributions(self, observation: Floats) -> tuple[Floats, Floats]:
         """Probabilities (games, 44, atoms) of the returns that the atoms stand for (atoms,)."""
         with torch.inference_mode():
-            chances = torch.softmax(self.network(self._tensor(observation)).float(), 2)
-        return chances.cpu().numpy(), self.network.support.cpu().numpy()
+            probabilities = torch.softmax(self.network(self._tensor(observation)).float(), 2)
+        return probabilities.cpu().numpy(), self.network.support.cpu().numpy()
 
     def act(self, frames: Frames) -> Ints:
         return self.values(frames.observation).argmax(1)
 
     def explain(self, observation: Floats) -> Thoughts:
         """Why it does what it does."""
-        chances, support = self.distributions(observation)
+        probabilities, support = self.distributions(observation)
         attention = self._attend(observation).mean(2) if self.attends else None
-        return Thoughts(chances @ support, chances, support, attention)
+        return Thoughts(probabilities @ support, probabilities, support, attention)
 
     def attention(self, observation: Floats) -> Attention:
         """Which enemies the lanes attend to."""
@@ -400,7 +400,7 @@ def attention_report(found: Attention) -> list[ReportRow]:
         return tuple(np.moveaxis(values, 1, 0).reshape(HEADS, -1).mean(1).tolist()) if len(values) else ()
 
     return [
-        ReportRow("slots occupied", tuple(occupied.mean(0).tolist()), "share of frames, nearest enemy first"),
+        ReportRow("slots occupied", tuple(occupied.mean(0).tolist()), "fraction of frames, nearest enemy first"),
         ReportRow("entropy", heads(entropy), "by head; 0 one enemy alone, 1 all alike"),
         ReportRow("player's lane", heads(at_player), "by head; largest weight in the player's own lane"),
         ReportRow("all lanes", heads(largest), "by head; largest weight, mean over the lanes"),

@@ -70,9 +70,9 @@ def _put(features: Floats, place: float, channel: int, worth: float, closed: boo
         away = abs(place - (lane - REACH))
         if closed:
             away = max(0.0, min(away, 16.0 - away))
-        share = worth * (1.0 - away)
-        if share > features[lane * _WIDTH + channel]:
-            features[lane * _WIDTH + channel] = np.float32(share)
+        part = worth * (1.0 - away)
+        if part > features[lane * _WIDTH + channel]:
+            features[lane * _WIDTH + channel] = np.float32(part)
 
 
 @kernel

@@ -41,7 +41,7 @@ class Player(Protocol):
 
 
 class Scripted:
-    """The built-in players: the teacher, its spinner quantised or in full, and chance.
+    """The built-in players: the teacher, its spinner quantised or in full, and random play.
 
     They need no observation, so whole games of theirs run in compiled code.
     """
@@ -50,8 +50,8 @@ class Scripted:
         self.manner = manner
 
     def act(self, frames: Frames) -> npt.ArrayLike:
-        if self.manner == CHANCE:
-            return (frames.chance * len(ACTIONS)).astype(np.int64)
+        if self.manner == RANDOM:
+            return (frames.uniform * len(ACTIONS)).astype(np.int64)
         return frames.advice if self.manner == QUANTISED else frames.advice_full
 
     def play_out(self, rows: Rows, max_frames: int, threads: int) -> None:
@@ -66,7 +66,7 @@ class Scripted:
                 part.result()
 
 
-QUANTISED, IN_FULL, CHANCE = 0, 1, 2  # manners of the built-in players
+QUANTISED, IN_FULL, RANDOM = 0, 1, 2  # manners of the built-in players
 
 
 @kernel
@@ -77,8 +77,8 @@ def _play_out(rows: Rows, first: int, last: int, manner: int, max_frames: int) -
             fire, zap, spinner = False, False, 0
             if not ram.in_control(row):
                 pass
-            elif manner == CHANCE:
-                action = ACTIONS[int(ram.player_chance(row, ram.CHANCE_TO_ACT) * len(ACTIONS))]
+            elif manner == RANDOM:
+                action = ACTIONS[int(ram.player_uniform(row, ram.FOR_PLAYER) * len(ACTIONS))]
                 fire, zap = action[0] != 0, action[1] != 0
                 spinner = np.int64(action[2])  # type: ignore[assignment]
             else:
@@ -89,7 +89,7 @@ def _play_out(rows: Rows, first: int, last: int, manner: int, max_frames: int) -
             sim.step_game(row, fire, zap, False, spinner)
 
 
-BUILT_IN = {"teacher": QUANTISED, "teacher-full": IN_FULL, "random": CHANCE}
+BUILT_IN = {"teacher": QUANTISED, "teacher-full": IN_FULL, "random": RANDOM}
 CHAMPIONS = {
     name: Path(__file__).parents[1] / "champions" / f"{name}.safetensors" for name in ("champion", "champion-visible")
 }

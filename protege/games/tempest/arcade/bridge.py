@@ -37,7 +37,7 @@ LOOK_AROUND_S: Final = 0.1  # between looks at clocks: silent clients, rates, th
 _PRIORITY: Final = os.getpriority(os.PRIO_PROCESS, 0) if sys.platform == "linux" else 0
 BEHIND: Final = 5  # steps of priority from the bridge down to whoever learns; clients of the launcher have the same
 MOST_STRANGERS: Final = 64  # connections that have not greeted yet
-QUIET: Final = 0.05  # nobody more comes for so long, as a share of what a decision takes: then it is made
+QUIET: Final = 0.05  # nobody more comes for so long, as a fraction of what a decision takes: then it is made
 MOST_GATHERING: Final = 0.25  # and after so long in any case
 SHOW_S: Final = 1 / 30  # between two pictures of a client, for a page
 MEASURED_BATCHES: Final = 8  # one in so many is timed
@@ -405,9 +405,8 @@ class Bridge:
             packets, values, places = packets[good], values[good], places[good]
         commands, asked = self._decide(places, packets, values)
         self._sent[places] = commands
-        replies = commands.tobytes()
-        for i, client in enumerate(clients):
-            self._send(client, replies[3 * i : 3 * i + 3] + client.suffix)
+        for client, command in zip(clients, commands.tolist(), strict=True):
+            self._send(client, wire.REPLY.pack(*command) + client.suffix)
         if self._screens is not None:
             self._show(self._screens, began, clients, packets, asked)
         took = time.perf_counter() - began

@@ -251,7 +251,7 @@ class Streams:
         self.save_asked |= saves > 0
         for i in np.flatnonzero(games).tolist() if over else ():
             self._finish(int(places[i]), truncated=bool(games[i] == _TOO_LONG))
-        self._random.random(out=frames.chance)
+        self._random.random(out=frames.uniform)
         if told < count:
             steps = Steps._make([part[:told] for part in steps])
         if looked < count:

@@ -152,7 +152,7 @@ def _say(
         said["values"] = [[*ACTIONS[a].tolist(), round(float(values[g, a]), 4)] for a in best]
         said["range"] = [round(float(values[g].min()), 4), round(float(values[g].max()), 4)]
         if decided.thoughts is not None and g == 0:  # only the first game's reasons are shown
-            said["chances"] = np.round(1000 * decided.thoughts.chances[g, best]).astype(int).tolist()
+            said["chances"] = np.round(1000 * decided.thoughts.probabilities[g, best]).astype(int).tolist()
             said["support"] = [float(decided.thoughts.support[0]), float(decided.thoughts.support[-1])]
     return said
 

@@ -77,7 +77,7 @@ def leap_if(row: Row, slot: int, chase: bool) -> bool:
 
 @kernel
 def maybe_leap(row: Row, slot: int) -> bool:
-    """Leap by chance, only at depths with bit 5 set; odd slots chase where the level says so."""
+    """Leap at random, only at depths with bit 5 set; odd slots chase where the level says so."""
     if row[ram.ENEMY_DEPTH + slot] & 0x20 == 0 or random_byte(row) < get(row, ram.FUSE_THRESHOLD):
         return False
     return leap_if(row, slot, row[ram.FUSE_FLAGS] & 0x40 != 0 and slot & 1 == 1)

@@ -166,9 +166,9 @@ DEMO: Final = 0x86D
 ROW_BYTES: Final = 0x880
 
 # What the player's stream is for: so many numbers a frame.
-CHANCE_OF_FIRE: Final = 1  # the teacher's
-CHANCE_TO_ACT: Final = 2  # handed to whoever plays
-PLAYER_CHANCES: Final = 2
+FOR_FIRE: Final = 1  # the teacher's
+FOR_PLAYER: Final = 2  # handed to whoever plays
+PLAYER_UNIFORMS: Final = 2
 
 # GAME_STATE values.
 NEW_GAME: Final = 0x00
@@ -278,9 +278,9 @@ def next_random(row: Row, stream: int) -> np.uint64:
 
 
 @kernel
-def player_chance(row: Row, number: int) -> float:
+def player_uniform(row: Row, number: int) -> float:
     """The player's random numbers of this frame, in [0, 1): the same as often as it is looked at."""
-    place = np.uint64(PLAYER_CHANCES) * get_word(row, FRAMES) + np.uint64(number)
+    place = np.uint64(PLAYER_UNIFORMS) * get_word(row, FRAMES) + np.uint64(number)
     state = get_word(row, PLAYER_STREAM) + place * STREAM_STEP
     return np.float64(random_bits(state) >> np.uint64(11)) * 2.0**-53
 

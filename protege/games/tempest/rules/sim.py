@@ -234,13 +234,6 @@ def is_over(row: Row) -> bool:
 
 
 @kernel
-def skip_to_control(row: Row) -> None:
-    """Ticks with neutral controls until the player has control again, or the game is over."""
-    while not ram.in_control(row) and not is_over(row):
-        step_game(row, False, False, False, 0)
-
-
-@kernel
 def step_games(rows: Rows, first: int, last: int, commands: Commands, fast_forward: bool) -> None:
     """One tick of games first..last-1 with commands (games, 3: fire, zap, spinner); finished games stand still."""
     for g in range(first, last):

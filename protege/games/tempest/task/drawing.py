@@ -197,8 +197,8 @@ class _Scene:
         visible = distance.max(axis=1) >= _NEAR
         points, distance = points[visible], distance[visible]
         nearer, further = distance.min(axis=1, keepdims=True), distance.max(axis=1, keepdims=True)
-        share = np.where(nearer < _NEAR, (_NEAR - nearer) / np.maximum(further - nearer, 1e-9), 0.0)
-        points = np.where(distance < _NEAR, points + share * (points[:, ::-1] - points), points)
+        fraction = np.where(nearer < _NEAR, (_NEAR - nearer) / np.maximum(further - nearer, 1e-9), 0.0)
+        points = np.where(distance < _NEAR, points + fraction * (points[:, ::-1] - points), points)
         ends = self._centre + (points - self._eye) * (self._scale / np.maximum(distance, _NEAR))
         counts, colours, lights = zip(*self._ink)
         # A tube far away is many lines on few pixels: dimmed, or it would be a white blot.
@@ -278,9 +278,9 @@ def _flipping(scene: _Scene, slot: int) -> Place:
     to_go = (memory[ram.ENEMY_EDGE + slot] - angle) & 15
     if to_go == 0 and memory[ram.ENEMY_TYPE + slot] & ram.INCREASING:
         to_go = steps  # a whole turn that has just begun; a finished flip is no longer one
-    share = min(1.0, to_go / steps)
+    fraction = min(1.0, to_go / steps)
     turn = (cmath.phase(back) - cmath.phase(ahead)) % (2 * math.pi)
-    along = cmath.rect(abs(ahead) * (1 - share) + abs(back) * share, cmath.phase(ahead) + share * turn)
+    along = cmath.rect(abs(ahead) * (1 - fraction) + abs(back) * fraction, cmath.phase(ahead) + fraction * turn)
     return corner + along / 2, along
 
 
@@ -349,19 +349,19 @@ def _draw_blasts(scene: _Scene) -> None:
             continue
         place = scene.lane(memory[ram.BLAST_LANE + slot])
         if kind == 1:
-            share = min(phase, 21) / 21
+            fraction = min(phase, 21) / 21
             for i, colour in enumerate((WHITE, YELLOW, RED)):
-                splash = cmath.rect(1.5 * max(0.0, share - 0.12 * i), 0.25 * i) * _SPLASH
-                scene.shape(place, splash, depth, colour, 1.7 - share)
+                splash = cmath.rect(1.5 * max(0.0, fraction - 0.12 * i), 0.25 * i) * _SPLASH
+                scene.shape(place, splash, depth, colour, 1.7 - fraction)
             scene.shape(place, 0.9 * _BURST, depth, WHITE if scene.tick & 1 else YELLOW, 1.2)
         elif 2 <= kind <= 4:
             points, colour = (("250", GREEN), ("500", YELLOW), ("750", RED))[kind - 2]
             upright = place[0], complex(abs(place[1]), 0.0)
             scene.shape(upright, (0.3 + min(phase, 32) / 80) * _text(points), depth, colour, 1.4)
         else:
-            share = min(phase, 16) / 16
-            burst = cmath.rect(0.25 + 0.4 * share, float(slot)) * _BURST
-            scene.shape(place, burst, depth, scene.colours.flipper if kind == 5 else WHITE, 1.7 - share)
+            fraction = min(phase, 16) / 16
+            burst = cmath.rect(0.25 + 0.4 * fraction, float(slot)) * _BURST
+            scene.shape(place, burst, depth, scene.colours.flipper if kind == 5 else WHITE, 1.7 - fraction)
 
 
 def _best(memory: bytes, place: int) -> tuple[str, str]:

@@ -45,7 +45,7 @@ class Frames(NamedTuple):
     frame: npt.NDArray[np.int64]  # frames played in this game
     advice: Commands  # the teacher's command, its spinner one of the 11 levels
     advice_full: Commands  # the same with the spinner up to 29
-    chance: npt.NDArray[np.float64]  # a random number from the player's own stream, fresh every frame
+    uniform: npt.NDArray[np.float64]  # a random number from the player's own stream, fresh every frame
 
 
 def new_frames(games: int) -> Frames:
@@ -89,7 +89,7 @@ def _look(row: Row, g: int, rules: int, new_level: bool, frames: Frames) -> None
         frames.advice[g, 1] = frames.advice_full[g, 1] = 1 if zap else 0
         frames.advice[g, 2] = quantised(spinner)
         frames.advice_full[g, 2] = spinner
-    frames.chance[g] = ram.player_chance(row, ram.CHANCE_TO_ACT)
+    frames.uniform[g] = ram.player_uniform(row, ram.FOR_PLAYER)
 
 
 @kernel

@@ -1,6 +1,6 @@
 """The task as Gymnasium environments: one game (`TempestEnv`) or many (`TempestVectorEnv`).
 
-Both are skins over `_Episodes`, which keeps books on `env.Games`: who needs a new game, what ended and why. Whatever
+Both are skins over `_Episodes`, which keeps track of `env.Games`: who needs a new game, what ended and why. Whatever
 they hand out is a copy. Both play the same games for the same seeds.
 """
 

@@ -191,8 +191,8 @@ def _wants_zap(row: Row, rules: int) -> bool:
 
 @kernel
 def advise(row: Row, rules: int) -> tuple[int, bool, bool]:
-    """Target lane, fire, zap. Fire is a chance of this frame, whatever else; `newer` counts its cooldown here."""
-    fire = ram.player_chance(row, ram.CHANCE_OF_FIRE) < FIRE_PROBABILITY
+    """Target lane, fire, zap. Fire is drawn for this frame, whatever else; `newer` counts its cooldown here."""
+    fire = ram.player_uniform(row, ram.FOR_FIRE) < FIRE_PROBABILITY
     state = get(row, ram.GAME_STATE)
     if state == ram.ZOOM:
         return _steer_zoom(row), fire, False

@@ -78,7 +78,7 @@ def test_games_over_the_bridge_are_the_games_of_the_simulator():
         assert not steps.truncated.any() and set(steps.actors) == {7} and len(set(steps.streams)) == 1
         assert np.array_equal(steps.advice, [joint_actions(before.advice)[0] for before, _, _ in local])
         heard = [(frames, list(places).index(place)) for frames, places in agent.seen if place in places]
-        for name in set(Frames._fields) - {"chance", "over"}:
+        for name in set(Frames._fields) - {"uniform", "over"}:
             simulated = np.array([getattr(before, name)[0] for before, _, _ in local])
             assert np.array_equal(np.array([getattr(frames, name)[i] for frames, i in heard]), simulated), name
 
