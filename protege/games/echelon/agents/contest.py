@@ -67,11 +67,7 @@ class Contest:
         self.setting = Setting(find_roster(of["roster"]).name, (int(x), int(y)), int(of["length"]), RULES[of["rules"]])
         self.signature = signature(self.setting)
         self.threads = threads
-        self._find = cache(find_player)
-
-    def check(self, player: str) -> None:
-        """Raise unless this is a player; its network is built once to see."""
-        self._find(player)
+        self.check = cache(find_player)  # raises unless this is a player; its network is built once to see
 
     def play(
         self, first: Opponent, second: Opponent, maps: Sequence[int], record: int = 0, file: Filing | None = None
@@ -82,7 +78,7 @@ class Contest:
         """
         numbers = [(number, swapped) for number in maps for swapped in (False, True)]
         matches = [Match(seed_of(EVALUATION, SEED, number), swapped) for number, swapped in numbers]
-        players, names = (self._find(first.player), self._find(second.player)), (first.name, second.name)
+        players, names = (self.check(first.player), self.check(second.player)), (first.name, second.name)
         kept: dict[int, bytes] = {}
         found: dict[int, Result] = {}
 

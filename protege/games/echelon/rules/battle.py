@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from protege.games.echelon.world.mechs import BUILD, Records, Rules
-from protege.games.echelon.world.portable_math import STREAM_STEP, random_bits
 from protege.kernels import kernel
+from protege.seeds import STREAM_STEP, random_bits
 
 Battle = Any  # one record of BATTLE, as numba hands it out
 Record = Any  # any other record

@@ -34,9 +34,10 @@ from protege.games.echelon.task.tactics import (
     press_with_care,
 )
 from protege.games.echelon.world.mechs import NOBODY, NOT_CARRIED, Records
-from protege.games.echelon.world.portable_math import PLAYERS, STREAM_STEP, angle_of, random_bits, sin_cos, wrap_angle
+from protege.games.echelon.world.portable_math import PLAYERS, angle_of, sin_cos, wrap_angle
 from protege.games.echelon.world.voxels import World
 from protege.kernels import kernel
+from protege.seeds import STREAM_STEP, random_bits
 
 
 class UnknownLevel(ProtegeError):

@@ -52,11 +52,7 @@ class Contest:
         self.threads = threads
         self.ahead = 1  # games that are played together at least: many side by side take hardly longer than one
         self._played: dict[tuple[str, int], Figures] = {}  # by player and map
-        self._find = cache(find_player)
-
-    def check(self, player: str) -> None:
-        """Raise unless this is a player; its network is built once to see."""
-        self._find(player)
+        self.check = cache(find_player)  # raises unless this is a player; its network is built once to see
 
     def play(
         self, first: Opponent, second: Opponent, maps: Sequence[int], record: int = 0, file: Filing | None = None
@@ -93,7 +89,7 @@ class Contest:
                 starts(1, seed=self.setting.seed, level=self.setting.level, domain=EVALUATION, first=number)
                 for number in new
             ]
-            games = watched(self._find(player), np.concatenate(begin), self.setting.max_frames, self.threads)
+            games = watched(self.check(player), np.concatenate(begin), self.setting.max_frames, self.threads)
             for i, row, sums in games:
                 deaths = words(row, ram.DEATHS, ram.DEATH_KINDS).sum()
                 self._played[player, new[i]] = dict(zip(SUMS, sums.tolist())) | {

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protege.kernels import kernel
+from protege.seeds import STREAM_STEP, random_bits
 
 Row = npt.NDArray[np.uint8]  # (ROW_BYTES,)
 Rows = npt.NDArray[np.uint8]  # (games, ROW_BYTES)
@@ -256,17 +257,6 @@ def put_word(row: Row, address: int, word: np.uint64) -> None:
 def add_to_word(row: Row, address: int, amount: int) -> None:
     """Add to a 64-bit word of the margin."""
     put_word(row, address, get_word(row, address) + np.uint64(amount))
-
-
-STREAM_STEP: Final = np.uint64(0x9E3779B97F4A7C15)
-
-
-@kernel
-def random_bits(state: np.uint64) -> np.uint64:
-    """64 random bits from a state of a stream (splitmix64)."""
-    z = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
 
 
 @kernel

@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 
 from protege.games.echelon.world.portable_math import (
-    STREAM_STEP,
     angle_of,
     below,
     between,
     next_bits,
-    random_bits,
     sin_cos,
     start_stream,
     uniform,
     wrap_angle,
 )
+from protege.seeds import STREAM_STEP, random_bits
 
 MASK = 2**64 - 1
 

@@ -153,7 +153,7 @@ def test_no_other_module_spells_an_index_or_a_scale_of_the_195_values():
     """Only numbers that cannot mean a place among the values may stand in their indices, and no scale beside them."""
     package = Path(observation.__file__).parents[1]
     for path in package.rglob("*.py"):
-        if path != Path(observation.__file__):
+        if path != Path(observation.__file__) and path.parent.name != "rules":  # which know no observation
             found = list(strays(ast.parse(path.read_text())))
             assert not found, f"{path.name} line {found[0]}: name it in task/observation.py"
 
