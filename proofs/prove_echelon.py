@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from proofs.row import Stopwatch, write_row
-from protege.evaluate import EVALUATION, seed_of, wilson
 from protege.games.echelon.agents.match import Match, Result, both_sides, find_player, play
 from protege.games.echelon.recordings.battle_report import figures
 from protege.games.echelon.recordings.recording import Recording
 from protege.games.echelon.task.teacher import LEVELS
 from protege.games.echelon.world.mechs import BLUE, CLASS_NAMES, NOBODY, RED, WEAPONS
+from protege.seeds import EVALUATION, seed_of
+from protege.statistics import wilson
 
 pytestmark = pytest.mark.prove
 SEED = 1

@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 
 from proofs.row import Stopwatch, write_row
-from protege.evaluate import wilson
 from protege.games.echelon.agents.contest import ANCHOR, SCRIPTED, Contest, signature
-from protege.games.echelon.agents.match import Setting, checkpoint_of, measure
+from protege.games.echelon.agents.match import Setting, checkpoint_of, evaluate
 from protege.league.league import League, create_league
 from protege.league.ledger import MEMBER, Entry, Result
 from protege.league.matchmaking import MAIN_EXPLOITER
 from protege.league.standings import strengths
 from protege.runs.checkpoints import load
 from protege.runs.run import open_run
+from protege.statistics import wilson
 from tests.killing import kill_filers
 
 pytestmark = pytest.mark.prove
@@ -129,7 +129,7 @@ def against_pool(player: Path, pool: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     score = 0.0
     for name, opponent in pool.items():
-        result = measure(str(player), opponent, matches=POOL_MATCHES, seed=POOL_SEED, threads=2)
+        result = evaluate(str(player), opponent, matches=POOL_MATCHES, seed=POOL_SEED, threads=2)
         score += result["blue_win_rate"] * POOL_MATCHES
         found[name] = [round(result[f"blue_win_rate{end}"], 4) for end in ("", "_low", "_high")]
     low, high = wilson(score, len(pool) * POOL_MATCHES)
@@ -161,7 +161,7 @@ def test_league_training(tmp_path):
         games = league.agent("league").games
     ends = {name: open_run(name, tmp_path).last for name in spent}
     figures = {name: against_pool(path, pool) for name, path in ({"start": start} | ends).items()}
-    met = measure(str(ends["league"]), str(ends["scripted"]), matches=MATCHES, seed=POOL_SEED, threads=2)
+    met = evaluate(str(ends["league"]), str(ends["scripted"]), matches=MATCHES, seed=POOL_SEED, threads=2)
     row = {
         "command": f"PROVE_START={START} PROVE_PAST='{' '.join(PAST)}' PROVE_MINUTES={GOING_ON_MINUTES:g} "
         "make prove league_training",

@@ -3,7 +3,7 @@
 import pytest
 
 from proofs.row import Stopwatch, write_row
-from protege.games.tempest.agents.players import measure
+from protege.games.tempest.agents.players import evaluate
 
 pytestmark = pytest.mark.prove
 
@@ -12,7 +12,7 @@ def test_teachers() -> None:
     """The yardstick of every learning claim, from five start levels."""
     clock = Stopwatch()
     found = [
-        measure(name, games=1000, seed=1, level=level, threads=2)
+        evaluate(name, games=1000, seed=1, level=level, threads=2)
         for level in (1, 9, 17, 33, 65)
         for name in ("teacher", "teacher-full", "random")
     ]

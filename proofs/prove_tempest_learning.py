@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from proofs.row import ROOT, Stopwatch, machine, write_row
-from protege.games.tempest.agents.players import CHAMPIONS, find_player, measure
+from protege.games.tempest.agents.players import CHAMPIONS, evaluate, find_player
 from protege.games.tempest.training.config import TempestConfig
 
 pytestmark = pytest.mark.prove
@@ -41,7 +41,7 @@ def train_run(folder: Path, name: str, *flags: str, watch: Watch | None = None) 
 
 
 def measured(name: str, player: str, folder: Path | None, games: int, level: int = 1) -> dict[str, Any]:
-    found = measure(name, player=find_player(player, folder), games=games, seed=SEED, level=level, threads=2)
+    found = evaluate(name, player=find_player(player, folder), games=games, seed=SEED, level=level, threads=2)
     print(json.dumps(found), flush=True)
     return found
 

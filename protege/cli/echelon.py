@@ -103,9 +103,9 @@ def run_match(command: Match) -> int:
 
 
 def run_eval_echelon(command: EvalEchelon) -> int:
-    from protege.games.echelon.agents.match import Setting, measure
+    from protege.games.echelon.agents.match import Setting, evaluate
 
-    found = measure(
+    found = evaluate(
         command.blue, command.red, matches=command.matches, seed=command.seed, setting=Setting(command.roster),
         threads=command.threads or usable_cores(), runs=command.runs,
     )  # fmt: skip
@@ -176,9 +176,9 @@ def run_record_echelon(command: RecordEchelon) -> int:
     from protege.games.echelon.agents.match import Setting, fight
     from protege.games.echelon.recordings.film import film
     from protege.games.echelon.recordings.recording import Recording
-    from protege.games.tempest.task.drawing import check_recording_path, write_recording
+    from protege.video import check_video_path, write_video
 
-    check_recording_path(command.out)
+    check_video_path(command.out)
     with TemporaryDirectory() as folder:
         path = command.recording or Path(folder) / "battle.rec"
         if not command.recording:
@@ -190,7 +190,7 @@ def run_record_echelon(command: RecordEchelon) -> int:
         recording, width=command.width, begin=command.begin, seconds=command.seconds, speed=command.speed,
         rate=command.rate,
     )  # fmt: skip
-    write_recording(pictures, command.out, command.rate)
+    write_video(pictures, command.out, command.rate)
     blue, red = recording.header["players"]
     size = command.out.stat().st_size
     print(f"{command.out}: {blue} against {red}, {size / 1e6:.1f} MB")

@@ -45,7 +45,7 @@ def _game_first(command: str, game: str) -> None:
 
 def run_eval(command: Eval) -> int:
     _game_first("eval", command.game)
-    from protege.games.tempest.agents.players import find_player, measure
+    from protege.games.tempest.agents.players import evaluate, find_player
     from protege.games.tempest.rules.sim import Cabinet
 
     names = command.player or ("champion",)
@@ -55,7 +55,7 @@ def run_eval(command: Eval) -> int:
     for name, player in zip(names, players, strict=True):
         with _counting(name, player, command.games) as counted:
             results.append(
-                measure(
+                evaluate(
                     name,
                     player=counted,
                     games=command.games,

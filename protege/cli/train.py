@@ -126,7 +126,7 @@ def _run_of(command: Any, began: float, ending: ExitStack, train: Callable[..., 
 
 
 def _train_tempest(command: Any, began: float, ending: ExitStack) -> int:
-    from protege.games.tempest.agents.players import find_player, measure
+    from protege.games.tempest.agents.players import evaluate, find_player
     from protege.games.tempest.training.train import estimate, train
 
     if command.dry_run:
@@ -138,7 +138,7 @@ def _train_tempest(command: Any, began: float, ending: ExitStack) -> int:
         for name in (run.name, "teacher", "teacher-full", "random"):
             threads = usable_cores()
             player = find_player(name, command.runs)
-            results.append(measure(name, games=command.compare, player=player, threads=threads))
+            results.append(evaluate(name, games=command.compare, player=player, threads=threads))
         print_results(results)
         strongest = max(results[1], results[2], key=lambda result: result["score_mean"])
         ratio = results[0]["score_mean"] / strongest["score_mean"]

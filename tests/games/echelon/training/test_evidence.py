@@ -14,6 +14,7 @@ import numpy as np
 import psutil
 import pytest
 import torch
+from protege.games.echelon.training.train import train
 
 from proofs.prove_echelon_learning import indirect_kills
 from protege.games.echelon.agents.network import NetworkConfig, PilotNetwork
@@ -23,7 +24,6 @@ from protege.games.echelon.task.env import Arena
 from protege.games.echelon.training.collect import Guest, Practice
 from protege.games.echelon.training.config import STAGES, Stage, find_stage
 from protege.games.echelon.training.evaluation import examine
-from protege.games.echelon.training.train import train
 from protege.games.echelon.world.mechs import GAUSS, MISSILE
 from protege.learn.ppo import PPO, PPOConfig
 from protege.learn.rainbow import linear

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from protege.games.echelon.training.train import train
 
 from protege.cli import __main__ as cli
 from protege.games.echelon.agents.contest import ANCHOR, SCRIPTED, signature
@@ -26,7 +27,6 @@ from protege.games.echelon.training import config as settings
 from protege.games.echelon.training.collect import Crew, Guest, Practice
 from protege.games.echelon.training.config import BadTraining, EchelonConfig, Stage, check, find_stage, self_share
 from protege.games.echelon.training.league_agent import Rivals
-from protege.games.echelon.training.train import train
 from protege.games.echelon.world.mechs import find_roster
 from protege.league.league import copy_league, create_league, open_league
 from protege.league.ledger import AGENT, CANDIDATE, MEMBER, RETIRED, Game, LeagueError

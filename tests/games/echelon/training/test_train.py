@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from protege.games.echelon.training.train import estimate, train
 
 from protege.cli import __main__ as cli
-from protege.games.echelon.agents.match import Result, find_player, measure
+from protege.games.echelon.agents.match import Result, evaluate, find_player
 from protege.games.echelon.agents.pupil import Pupil, load_network, load_pupil
 from protege.games.echelon.rules.battle import BY_ELIMINATION, BY_SCORE
 from protege.games.echelon.training.config import STAGES, Stage
 from protege.games.echelon.training.evaluation import KILL_WITHIN, examine, points_of
 from protege.games.echelon.training.metrics import METRICS, Clock, Windows, shares_of
-from protege.games.echelon.training.train import estimate, train
 from protege.games.echelon.world.mechs import BLUE, RED
 from protege.learn.ppo import PPOConfig
 from protege.learn.rainbow import LearningFailed, NoSuchDevice
@@ -64,7 +64,7 @@ def test_a_short_training_leaves_a_run_that_plays(tmp_path):
     saved = load(run.best)
     assert saved.state["exam"]["matches"] == 2 and saved.kind == "echelon-ppo"
     assert list(run.recordings.glob("step-*.rec"))
-    found = measure("idle", "idle", matches=2, setting=_small())
+    found = evaluate("idle", "idle", matches=2, setting=_small())
     assert found["matches"] == 2
     result = examine(load_pupil(run.last), Stage("1v1", 40, 40, ()), "trivial", matches=2)
     assert 0.0 <= result["success_low"] <= result["success"] <= result["success_high"] <= 1.0

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from protege.games.tempest.arcade.bridge import Agent
 from protege.games.tempest.arcade.streams import Decisions, Game, Places, Steps
 from protege.games.tempest.rules import ram, sim
-from protege.games.tempest.task import env, teacher
+from protege.games.tempest.task import rewards, teacher
 from protege.games.tempest.task.env import Frames
 from tests.games.tempest.task.scenes import ABSENT, observed
 
@@ -56,12 +56,12 @@ class Machine:
         """What the script sends about the machine as it stands."""
         row = self.row
         self.counter += 1
-        died = bool(env.died(row))
+        died = bool(rewards.died(row))
         target, fire, zap = teacher.advise(row, self.rules)
         return packet_of(
             observed(row),
-            subjective=0.0 if died else float(env.subjective_reward(row)),
-            objective=float(env.objective_reward(row)),
+            subjective=0.0 if died else float(rewards.subjective_reward(row)),
+            objective=float(rewards.objective_reward(row)),
             state=int(row[ram.GAME_STATE]),
             mode=int(row[ram.GAME_MODE]),
             done=died,

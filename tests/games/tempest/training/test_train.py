@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 import torch
+from protege.games.tempest.training.collect import Episode
 
 from protege import ProtegeError
 from protege.cli import __main__ as cli
 from protege.cli.train import minutes_for_more
 from protege.games.tempest.agents.network import Pupil
 from protege.games.tempest.agents.players import find_player
-from protege.games.tempest.training.collect import Episode
 from protege.games.tempest.training.config import PRESETS, TempestConfig
 from protege.games.tempest.training.metrics import METRICS, Accounts, Windows
 from protege.games.tempest.training.train import estimate, train
