@@ -125,13 +125,17 @@ def points_of(stage: Stage, result: Result) -> float:
     return 0.5 if result.winner == NOBODY else float(result.winner == BLUE)
 
 
-def summary(exams: list[dict[str, Any]]) -> str:
-    """Exams in words."""
+def words(exams: list[dict[str, Any]]) -> dict[str, str]:
+    """Evaluations as a person reads them: in a line, and the first one in a few characters."""
     told = [
         f"{exam['success']:.0%} ({exam['success_low']:.0%}–{exam['success_high']:.0%}) against {exam['opponent']}"
         for exam in exams
     ]
-    return f"{', '.join(told)}; {exams[0]['length_mean']:.0f} s a battle, {sum(e['seconds'] for e in exams):.0f} s"
+    return {
+        "summary": f"{', '.join(told)}; {exams[0]['length_mean']:.0f} s a battle, "
+        f"{sum(exam['seconds'] for exam in exams):.0f} s",
+        "brief": f"{exams[0]['success']:.0%} against {exams[0]['opponent']}",
+    }
 
 
 class Exam(threading.Thread):

@@ -29,7 +29,7 @@ from protege.games.echelon.task.env import TASK_VERSION
 from protege.games.echelon.task.features import layout_of
 from protege.games.echelon.training.collect import Finder, Practice
 from protege.games.echelon.training.config import SELF, EchelonConfig, Stage, check, self_share, stages_of
-from protege.games.echelon.training.evaluation import Exam, summary
+from protege.games.echelon.training.evaluation import Exam, words
 from protege.games.echelon.training.league_agent import Rivals
 from protege.games.echelon.training.metrics import METRICS, SATURATED, Clock, Windows, metrics_of, shares_of
 from protege.games.echelon.world.mechs import find_roster
@@ -62,11 +62,14 @@ def train(
             league.check_name(name, resume)
         if resume:
             assert name is not None, "a run to resume has a name"
-            opened = resume_run(name, metrics_of(config), config=config, folder=folder)
+            opened = resume_run(
+                name, metrics_of(config), config=config, score="eval_success", unit="agent-step", folder=folder
+            )
         else:
             opened = create_run(
-                "echelon", "ppo", config, metrics_of(config), score="exam_success", name=name, folder=folder
-            )
+                "echelon", "ppo", config, metrics_of(config), score="eval_success", unit="agent-step", name=name,
+                folder=folder,
+            )  # fmt: skip
         with opened as run, interrupts(observer) as interrupted:
             if prepare is not None:
                 prepare(run)
@@ -386,12 +389,12 @@ class _Loop(Loop):
         first = exams[0]
         if self.measured_by != first["opponent"]:
             self.measured_by, self.best = first["opponent"], (-math.inf, -math.inf)
-        figures = {f"exam_{name}": first[name] for name in ("success", "success_low", "success_high", "margin")}
+        figures = {f"eval_{name}": first[name] for name in ("success", "success_low", "success_high", "margin")}
         declared = {metric.name for metric in METRICS}
-        by_opponent = {f"exam_{exam['opponent']}": exam["success"] for exam in exams}
+        by_opponent = {f"eval_{exam['opponent']}": exam["success"] for exam in exams}
         figures |= {name: value for name, value in by_opponent.items() if name in declared}
         figures |= {f"style_{name}": value for name, value in finished.style.items()}
-        self.run.log(self.agent_steps, **figures, exam_length=first["length_mean"])
+        self.run.log(self.agent_steps, **figures, eval_length=first["length_mean"])
         result = first["success"], first["margin"]
         better = result >= self.best
         if better:
@@ -404,7 +407,7 @@ class _Loop(Loop):
                 self._submit(self.run.best, finished.steps)
             elif self.exams_since_copy >= EXAMS_PER_COPY:
                 self._leave_copy()
-        self.observer.examined(first | {"summary": summary(exams)}, 0.0, better)
+        self.observer.examined(first | words(exams), 0.0, better)
         if last:
             return
         reached = f"success {first['success']:.0%}, at least {first['success_low']:.0%}"

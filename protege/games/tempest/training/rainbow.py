@@ -222,10 +222,10 @@ class RainbowPractice:
         memory = {renamed.get(name, f"replay_{name}"): value for name, value in self.replay.figures().items()}
         return memory | {
             "epsilon": self.switches.epsilon(scheduled),
-            "teacher_share": self.switches.teacher(scheduled),
-            "cloning": self.cloning,
+            "teacher_fraction": self.switches.teacher(scheduled),
+            "bc_weight": self.cloning,
             "top_level": self.top_level,
-            "samples_per_frame": self.updates * self.own.learner.batch / max(1, self.frames),
+            "replay_ratio": self.updates * self.own.learner.batch / max(1, self.frames),
             "inference_ms": 1000 * self.acting_s / self.own.piece,
         }
 

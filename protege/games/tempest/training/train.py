@@ -26,7 +26,7 @@ from protege.games.tempest.task.env import TASK_VERSION, Frames, starts
 from protege.games.tempest.task.recordings import NO_MOVE, SUFFIX, save_recording
 from protege.games.tempest.training.cabinets import CabinetPractice
 from protege.games.tempest.training.config import TempestConfig, check
-from protege.games.tempest.training.metrics import METRICS, Accounts, Windows
+from protege.games.tempest.training.metrics import METRICS, Accounts, Windows, words
 from protege.games.tempest.training.practice import FastPractice, Piece, Practice
 from protege.games.tempest.training.rainbow import RainbowPractice
 from protege.learn.rainbow import LearningFailed
@@ -57,11 +57,14 @@ def train(
     torch.set_num_threads(1)  # the threads of a training share the cores; more would fight over them
     if resume:
         assert name is not None, "a run to resume has a name"
-        opened = resume_run(name, METRICS[config.learner], config=config, folder=folder)
+        opened = resume_run(
+            name, METRICS[config.learner], config=config, score="eval_score", unit="frame", folder=folder
+        )
     else:
         opened = create_run(
-            "tempest", config.learner, config, METRICS[config.learner], score="exam_score", name=name, folder=folder
-        )
+            "tempest", config.learner, config, METRICS[config.learner], score="eval_score", unit="frame", name=name,
+            folder=folder,
+        )  # fmt: skip
     with opened as run, interrupts(observer) as interrupted:
         if prepare is not None:
             prepare(run)
@@ -191,10 +194,10 @@ class _Loop(Loop):
         self.reserve_s = min(exam["seconds"], MOST_FOR_LAST_EXAM * 60 * c.minutes)
         self.practice.examined(exam, self.teacher)
         self.run.log(
-            self.step, exam_score=exam["score_mean"], exam_score_low=exam["score_mean_low"],
-            exam_score_high=exam["score_mean_high"], teacher_score=self.teacher,
-            exam_points_per_life=exam["points_per_life"], exam_level=exam["level_mean"],
-            exam_ratio=exam["score_mean"] / self.teacher,
+            self.step, eval_score=exam["score_mean"], eval_score_low=exam["score_mean_low"],
+            eval_score_high=exam["score_mean_high"], teacher_score=self.teacher,
+            eval_points_per_life=exam["points_per_life"], eval_level=exam["level_mean"],
+            eval_ratio=exam["score_mean"] / self.teacher,
         )  # fmt: skip
         # Points per life, not the score: exam games are cut, which hides how long the best would have lasted.
         better = exam["points_per_life"] >= self.best
@@ -204,7 +207,7 @@ class _Loop(Loop):
             about = {"seed": c.seed, "elapsed_s": self.elapsed_s()} | {key: exam[key] for key in kept}
             self._save_to(self.run.best, checkpoints.weights(finished.pupil.network, "network"), about)
             finished.record_best_game(self.run.recordings / f"best-exam{SUFFIX}")
-        self.observer.examined(exam, self.teacher, better)
+        self.observer.examined(exam | words(exam, self.teacher), self.teacher, better)
 
     # --- checkpoints ---
 
