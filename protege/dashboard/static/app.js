@@ -1,9 +1,8 @@
 // The page: which view an address means, the feed of news that all views share, theme and token.
 
+import { loadGames, tabs } from "./games.js";
 import { LeagueView } from "./league.js";
-import { LiveView } from "./live.js";
-import { Line, ask, toast, trust } from "./page.js";
-import { PlayView } from "./play.js";
+import { Line, ask, el, toast, trust } from "./page.js";
 import { RunsView } from "./runs.js";
 
 const main = document.getElementById("main");
@@ -78,23 +77,19 @@ function readAddress() {
 function go() {
   const { parts, settings } = readAddress();
   const [name = "run"] = parts;
+  const tab = tabs().find((one) => one.game === name && one.name === parts[1]);
   for (const link of document.querySelectorAll("nav a")) {
-    if (link.dataset.view === name) link.setAttribute("aria-current", "page");
+    if (link.dataset.view === (tab ? `${tab.game}/${tab.name}` : name)) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  document.title =
-    { live: "Live · Protege", play: "Play · Protege", battle: "Battles · Protege", league: "League · Protege" }[name] ??
-    `${parts[1] ?? "Training"} · Protege`;
+  const title = tab?.title ?? (name === "league" ? "League" : (parts[1] ?? "Training"));
+  document.title = `${title} · Protege`;
   if (name === "run") {
     const others = (settings.get("compare") ?? "").split(",").filter(Boolean).map(decodeURIComponent);
     if (!(view instanceof RunsView)) show(new RunsView(feed, about));
     view.open(parts[1] ? [...new Set([parts[1], ...others])] : []);
-  } else if (name === "live") {
-    show(new LiveView("tempest", Object.fromEntries(settings)));
-  } else if (name === "play") {
-    show(new PlayView("tempest"));
-  } else if (name === "battle") {
-    showBattle(Object.fromEntries(settings));
+  } else if (tab) {
+    showTab(tab, Object.fromEntries(settings));
   } else if (name === "league") {
     show(new LeagueView(parts[1], Object.fromEntries(settings)));
   } else {
@@ -102,11 +97,19 @@ function go() {
   }
 }
 
-/** Its pictures need a large library, so it is loaded when somebody asks for it. */
-async function showBattle(settings) {
+/** A game's own view. It may need large libraries, so it is loaded when somebody asks for it. */
+async function showTab(tab, settings) {
   const asked = location.hash;
-  const { BattleView } = await import("./battle-view.js");
-  if (location.hash === asked) show(new BattleView(settings));
+  const { default: View } = await import(tab.module);
+  if (location.hash === asked) show(new View(settings));
+}
+
+/** Links to the games' tabs, between those that are always there. */
+function buildNavigation() {
+  const last = document.querySelector("nav [data-view=league]");
+  for (const { address, game, name, title } of tabs()) {
+    last.before(el("a", { href: address, "data-view": `${game}/${name}` }, title));
+  }
 }
 
 function show(next) {
@@ -157,5 +160,7 @@ showTrust();
 
 readAddress(); // before anything is waited for, so that the token is not in sight
 about = await ask("/api/about").catch(() => about);
+await loadGames(about.games);
+buildNavigation();
 addEventListener("hashchange", go);
 go();

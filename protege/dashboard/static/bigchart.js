@@ -1,20 +1,11 @@
 // The big chart: one family of one or more runs in a dialog, read from the server as finely as the zoom needs.
 
 import uPlot from "./vendor/uplot-1.6.32.js";
-import {
-  ascending,
-  colours,
-  dressed,
-  joined,
-  letters,
-  linesOf,
-  mainOf,
-  nearest,
-  onTwoScales,
-  paintKeys,
-  verticalAxes,
-} from "./charts.js";
-import { address, ask, duration, el, short, toast, whole, withUnit } from "./page.js";
+import { colours, dressed, joined, letters, paintKeys, verticalAxes } from "./charts.js";
+import { linesOf, mainOf, onTwoScales } from "./families.js";
+import { duration, short, whole, withUnit } from "./numbers.js";
+import { address, ask, el, toast } from "./page.js";
+import { ascending, nearest } from "./series.js";
 
 const FRESH_MS = 4000; // between two looks at the newest values while nothing is zoomed
 

@@ -1,6 +1,7 @@
 // Steering a training: what can be asked of it, for whoever has the token, and how its switches stand, for everybody.
 
-import { address, ask, el, short, toast, trust, withUnit, write } from "./page.js";
+import { short, withUnit } from "./numbers.js";
+import { address, ask, el, toast, trust, write } from "./page.js";
 
 // Which metric says what has become of a control; the first that the run declares.
 const NOW = { epsilon: ["epsilon"], teacher: ["teacher_share", "distillation"], learning_rate: ["learning_rate"] };

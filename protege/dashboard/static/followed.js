@@ -1,7 +1,7 @@
 // A run that the page follows: what it is, and everything it has measured, in bounded memory.
 
-import { History } from "./charts.js";
 import { address, ask } from "./page.js";
+import { History } from "./series.js";
 
 const MOST_EVENTS = 60; // kept on the page
 

@@ -1,6 +1,7 @@
 // Gauges: a figure as an arc, from nothing to the most it is expected to be.
 
-import { el, short, svg, withUnit } from "./page.js";
+import { short, withUnit } from "./numbers.js";
+import { el, svg } from "./page.js";
 
 const TURN = 240; // degrees of a gauge's scale
 

@@ -1,4 +1,4 @@
-// What every view needs: elements, numbers as text, requests, and the token that allows steering.
+// What every view needs: elements, requests, sockets, and the token that allows steering.
 
 /** An element: properties (on… are listeners, data-… are attributes) and children; null ones are left out. */
 export function el(tag, properties = {}, ...children) {
@@ -30,56 +30,6 @@ export function svg(tag, properties = {}, ...children) {
   return made;
 }
 
-const MINUS = "\u2212";
-const THIN = "\u202f";
-
-/** A number for reading at a glance: 3 or 4 digits, thousands as k and M. */
-export function short(value) {
-  if (value === null || value === undefined || !Number.isFinite(value)) return "–";
-  const size = Math.abs(value);
-  const sign = value < 0 ? MINUS : "";
-  const three = (number) => String(Number(number.toPrecision(3)));
-  if (size >= 1e9) return `${sign}${three(size / 1e9)}G`;
-  if (size >= 1e6) return `${sign}${three(size / 1e6)}M`;
-  if (size >= 1e4) return `${sign}${three(size / 1e3)}k`;
-  if (size >= 1000) return sign + whole(size);
-  if (size >= 100 || Number.isInteger(value)) return sign + size.toFixed(0);
-  if (size >= 0.01) return sign + three(size);
-  if (size === 0) return "0";
-  const [digits, exponent] = size.toExponential(1).split("e");
-  return `${sign}${Number(digits)}·10${superscript(Number(exponent))}`;
-}
-
-function superscript(number) {
-  const digits = "⁰¹²³⁴⁵⁶⁷⁸⁹";
-  return (number < 0 ? "⁻" : "") + [...String(Math.abs(number))].map((digit) => digits[digit]).join("");
-}
-
-export const whole = (value) => Math.round(value).toLocaleString("en-US");
-
-/** A value with its unit, as the metric declares it. */
-export function withUnit(value, unit) {
-  if (value === null || value === undefined) return "–";
-  if (unit === "share") return `${short(100 * value)}${THIN}%`;
-  if (unit === "1/s") return `${short(value)}/s`;
-  return unit && !["reward", "weight", "level"].includes(unit) ? `${short(value)} ${unit}` : short(value);
-}
-
-export function duration(seconds) {
-  if (!Number.isFinite(seconds)) return "–";
-  const s = Math.max(0, Math.round(seconds));
-  if (s < 60) return `${s} s`;
-  if (s < 3600) return `${Math.floor(s / 60)}:${String(s % 60).padStart(2, "0")} min`;
-  if (s < 86400) return `${Math.floor(s / 3600)}:${String(Math.floor((s % 3600) / 60)).padStart(2, "0")} h`;
-  return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
-}
-
-export function ago(seconds) {
-  const [size, name] =
-    seconds < 90 ? [1, "s"] : seconds < 5400 ? [60, "min"] : seconds < 129600 ? [3600, "h"] : [86400, "days"];
-  return seconds < 3 ? "now" : `${Math.round(seconds / size)} ${name} ago`;
-}
-
 /** The answer to a request as JSON; a refusal becomes an error that says why. */
 export async function ask(path, options = {}) {
   const answer = await fetch(path, options);
@@ -90,8 +40,24 @@ export async function ask(path, options = {}) {
 
 export const address = (...parts) => `/api/${parts.map(encodeURIComponent).join("/")}`;
 
+/** Where a live view of a game is heard. */
+export const liveAddress = (game, kind, settings = {}) =>
+  `${address("games", game, kind)}?${new URLSearchParams(settings)}`;
+
 export function socketAddress(path) {
   return `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${path}`;
+}
+
+export function field(label, control) {
+  return el("label", { class: "field" }, el("span", {}, label), control);
+}
+
+export function choice(options, value, change) {
+  return el(
+    "select",
+    { onchange: (event) => change(event.target.value) },
+    options.map(([key, text]) => el("option", { value: key, selected: String(key) === String(value) }, text)),
+  );
 }
 
 /** A line that appears for a few seconds. */

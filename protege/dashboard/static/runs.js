@@ -4,9 +4,10 @@ import { BigChart } from "./bigchart.js";
 import { SmallChart } from "./charts.js";
 import { Controls } from "./controls.js";
 import { FollowedRun } from "./followed.js";
+import { games, linksOf, tabs } from "./games.js";
 import { Gauge } from "./gauge.js";
-import { Preview } from "./live.js";
-import { address, ago, ask, duration, el, short, toast, whole, withUnit } from "./page.js";
+import { ago, duration, short, whole, withUnit } from "./numbers.js";
+import { address, ask, el, toast } from "./page.js";
 
 // Which metric feeds which gauge or card; the first that a run has declared is taken, and without any there is none.
 const GAUGES = [
@@ -29,11 +30,15 @@ const CARDS = [
   { label: "agreement", metrics: ["agreement"] },
   { label: "training battles won", metrics: ["win_rate"] },
 ];
-const STEPS = { tempest: "frame", echelon: "agent-step" };
 const VALUE_RANGE = ["q_min", "q_mean", "q_max"];
 const COMPOSITION = ["replay_teacher", "replay_pupil", "replay_random"];
 
-const bestOf = ({ game, best_score }) => withUnit(best_score, game === "echelon" ? "share" : "");
+/** Links to tabs, as a sentence. */
+const linkTo = ({ address, title }, i, all) => [
+  i === 0 ? "" : i < all.length - 1 ? ", " : " or ",
+  el("a", { href: address }, title),
+  i < all.length - 1 ? "" : ".",
+];
 
 export class RunsView {
   constructor(feed, about) {
@@ -73,16 +78,8 @@ export class RunsView {
           { class: "empty" },
           el("h1", {}, "No runs yet"),
           el("p", {}, "A training that is started now appears here by itself:"),
-          el("pre", {}, "protege train tempest --minutes 10"),
-          el(
-            "p",
-            {},
-            "Or ",
-            el("a", { href: "#/live" }, "watch a player"),
-            " or ",
-            el("a", { href: "#/play" }, "play yourself"),
-            ".",
-          ),
+          el("pre", {}, `protege train ${[...games.keys()][0] ?? "GAME"} --minutes 10`),
+          tabs().length ? el("p", {}, "Or open ", tabs().flatMap(linkTo)) : null,
         ),
       );
       return;
@@ -139,7 +136,14 @@ export class RunsView {
           },
           el("i", { class: "lamp", "data-status": summary.status }),
           el("span", { class: "run-name" }, summary.name),
-          el("small", {}, summary.status, summary.best_score === null ? "" : ` · ${bestOf(summary)}`),
+          el(
+            "small",
+            {},
+            summary.status,
+            summary.best_score === null
+              ? ""
+              : ` · ${withUnit(summary.best_score, summary.score_unit === "share" ? "share" : "")}`,
+          ),
         ),
       );
     });
@@ -175,9 +179,7 @@ export class RunsView {
     this.progress = el("div", { class: "progress" });
     this.exam = el("div", { class: "exam" });
     this.preview?.close();
-    const shown = this.about.games.includes(run.info.game);
-    this.preview = shown && run.info.game !== "echelon" ? new Preview(run.info.game, run.name) : null;
-    const battles = shown && run.info.game === "echelon" ? `#/battle?${new URLSearchParams({ run: run.name })}` : null;
+    this.preview = linksOf(run.info.game).preview?.(run) ?? null;
     this.grid = el("section", { class: "charts", "aria-label": "Charts" });
     for (const [family, metrics] of run.families) {
       const chart = new SmallChart(family, metrics, (name) => this.openBig(name));
@@ -191,7 +193,6 @@ export class RunsView {
         { class: "hero" },
         el("div", { class: "hero-text" }, this.title, this.exam, this.progress, this.controls.actions),
         this.preview?.element ?? null,
-        battles && el("a", { class: "button", href: battles }, "Watch its battles as they finish"),
         this.gauges,
       ),
       this.controls.element,
@@ -276,14 +277,8 @@ export class RunsView {
   recordings(run) {
     if (!run.recordings.length) return null;
     const show = (file) => {
-      if (file.endsWith(`.${run.info.game}`)) {
-        const asked = new URLSearchParams({ player: run.name, kind: "recording", recording: file });
-        return el("a", { class: "button", href: `#/live?${asked}` }, `Watch ${file}`);
-      }
-      if (file.endsWith(".rec")) {
-        const asked = new URLSearchParams({ run: run.name, file });
-        return el("a", { class: "button", href: `#/battle?${asked}` }, `Watch ${file}`);
-      }
+      const watched = linksOf(run.info.game).recordingAddress?.(run, file);
+      if (watched) return el("a", { class: "button", href: watched }, `Watch ${file}`);
       const source = address("runs", run.name, "recordings", file);
       return el(
         "figure",
@@ -340,7 +335,7 @@ export class RunsView {
         {},
         el("i", { class: "lamp", "data-status": run.status }),
         run.status,
-        ` · ${run.info.game}, ${run.info.learner} · ${STEPS[run.info.game] ?? "step"} ${whole(run.step)}`,
+        ` · ${run.info.game}, ${run.info.learner} · ${games.get(run.info.game)?.unit ?? "step"} ${whole(run.step)}`,
         run.now && run.status === "running" ? "" : run.now ? ` · ${ago(Date.now() / 1000 - run.now)}` : "",
       ),
     );

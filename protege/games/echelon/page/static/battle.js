@@ -3,7 +3,7 @@
 // Time runs in seconds from the start. Everything but the map is a function of time alone, and the map is brought to a
 // time by changes that can be undone, so going back shows the same world as coming from the start.
 
-import { checksum, unpackRecording } from "./battle-file.js";
+import { checksum, unpackRecording } from "./file.js";
 
 const TICKS = 20; // a second
 export const TEAMS = ["blue", "red"];

@@ -1,131 +1,17 @@
-// Games to watch: the small one beside a run's charts, and the live view with its reasons and its films.
+// The live view: a player's games, its reasons, and its games on film.
 
-import { Screen, commandName, decode } from "./tempest.js";
-import { HOPELESS, Line, address, ask, el, short, whole, write } from "./page.js";
-
-/** A show on the server and the screens it is drawn on. Rests while nobody can see it. */
-export class Audience {
-  constructor(path, screens, heard, failed, attentive = () => false) {
-    Object.assign(this, { path, screens, heard, failed, attentive });
-    this.onHidden = () => (document.hidden ? this.rest() : this.begin());
-    document.addEventListener("visibilitychange", this.onHidden);
-    this.begin();
-  }
-
-  begin() {
-    if (this.line || document.hidden) return;
-    this.line = new Line(this.path, {
-      patience: 60_000, // the first picture may have to wait for a game to be compiled
-      heard: (message) => {
-        if (typeof message === "string") return this.failed(JSON.parse(message).error);
-        const said = decode(message);
-        const attentive = this.attentive();
-        said.games.forEach((game, i) => {
-          if (game.picture) this.screens[i]?.show(game.picture, attentive ? game.attention : []);
-        });
-        this.heard(said);
-      },
-      lost: (code) => code === HOPELESS || this.failed(""), // then it has been said why
-    });
-  }
-
-  say(words) {
-    this.line?.say(words);
-  }
-
-  rest() {
-    this.line?.close();
-    this.line = null;
-  }
-
-  close() {
-    this.rest();
-    document.removeEventListener("visibilitychange", this.onHidden);
-    for (const screen of this.screens) screen.destroy();
-  }
-}
-
-export const showAddress = (game, kind, settings = {}) =>
-  `${address("games", game, kind)}?${new URLSearchParams(settings)}`;
-
-export function tube(label) {
-  return el("canvas", { class: "tube", width: 300, height: 300, role: "img", "aria-label": label });
-}
-
-/** The run's pupil at play, small, as long as it is in sight. */
-export class Preview {
-  constructor(game, player) {
-    this.canvas = tube(`${player} playing ${game}`);
-    this.note = el("p", { class: "tube-note" }, "waiting for the game");
-    this.figures = el("p", { class: "tube-figures" });
-    this.element = el(
-      "a",
-      {
-        class: "preview",
-        href: `#/live?${new URLSearchParams({ player })}`,
-        "aria-label": `Watch ${player} play, large`,
-      },
-      this.canvas,
-      this.note,
-      this.figures,
-    );
-    this.sight = new IntersectionObserver(([seen]) => (seen.isIntersecting ? this.begin(game, player) : this.rest()));
-    this.sight.observe(this.canvas);
-  }
-
-  async begin(game, player) {
-    this.wanted = true;
-    const { arcades = [] } = await ask(address("games", game)).catch(() => ({}));
-    if (this.audience || !this.wanted) return;
-    const arcade = arcades.find((one) => one.player === player);
-    this.audience = new Audience(
-      arcade ? showAddress(game, "arcade", { server: arcade.server }) : showAddress(game, "watch", { player }),
-      [new Screen(this.canvas)],
-      ({ games: [one], note }) => {
-        write(this.note, one ? "" : note);
-        if (one) write(this.figures, `${whole(one.score)} · level ${one.level}`);
-      },
-      (reason) => {
-        if (reason) write(this.note, reason);
-      },
-    );
-  }
-
-  rest() {
-    this.wanted = false;
-    this.audience?.close();
-    this.audience = null;
-  }
-
-  close() {
-    this.sight.disconnect();
-    this.rest();
-  }
-}
-
-export const lives = (count) => (count > 0 ? "▲".repeat(Math.min(6, count)) : "over");
-
-// --- watching --------------------------------------------------------------------------------------------------------
-
-export function field(label, control) {
-  return el("label", { class: "field" }, el("span", {}, label), control);
-}
-
-export function choice(options, value, change) {
-  return el(
-    "select",
-    { onchange: (event) => change(event.target.value) },
-    options.map(([key, text]) => el("option", { value: key, selected: String(key) === String(value) }, text)),
-  );
-}
+import { short, whole } from "/numbers.js";
+import { address, ask, choice, el, field, liveAddress, write } from "/page.js";
+import { Audience, GAME, tube } from "./audience.js";
+import { Screen } from "./tube.js";
+import { commandName, lives } from "./words.js";
 
 /**
  * The live view: a player's games, those of an arcade server's clients, or one evaluation game on film; and why the
  * player does what it does.
  */
-export class LiveView {
-  constructor(game, settings) {
-    this.game = game;
+export default class LiveView {
+  constructor(settings) {
     this.settings = { player: "champion", games: "1", level: "1", kind: "", seed: "1", number: "0", ...settings };
     if (!["watch", "arcade", "film", "recording"].includes(this.settings.kind)) this.settings.kind = "";
     this.stage = el("div", { class: "stage" });
@@ -148,7 +34,7 @@ export class LiveView {
   async build() {
     const { settings } = this;
     const nothing = { players: [], recordings: {}, arcades: [], grid: [1], rate: 27 };
-    const { players, recordings, arcades, grid, rate } = await ask(address("games", this.game)).catch(() => nothing);
+    const { players, recordings, arcades, grid, rate } = await ask(address("games", GAME)).catch(() => nothing);
     this.rate = rate;
     if (!players.includes(settings.player)) players.unshift(settings.player);
     const arcade = arcades.find(({ player }) => player === settings.player);
@@ -231,7 +117,7 @@ export class LiveView {
       recording: ["player", "kind", "recording"],
     }[asked.kind];
     const given = kept.filter((name) => asked[name] !== undefined);
-    location.hash = `/live?${new URLSearchParams(given.map((name) => [name, asked[name]]))}`;
+    location.hash = `/${GAME}/live?${new URLSearchParams(given.map((name) => [name, asked[name]]))}`;
   }
 
   start() {
@@ -251,7 +137,7 @@ export class LiveView {
     }[kind];
     write(this.note, "setting up the game");
     this.audience = new Audience(
-      showAddress(this.game, kind === "recording" ? "film" : kind, asked),
+      liveAddress(GAME, kind === "recording" ? "film" : kind, asked),
       screens,
       (said) => {
         write(this.note, said.note);

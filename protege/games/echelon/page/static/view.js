@@ -1,13 +1,12 @@
 // Battles to watch: recordings of this server and of its runs, files dropped on the page, one alone or two side by side.
 
 import { Battle } from "./battle.js";
-import { CAMERAS } from "./battle-camera.js";
-import { MOST_BYTES } from "./battle-file.js";
-import { Hud, MechPanel, clock } from "./battle-hud.js";
-import { Stage } from "./battle-scene.js";
-import { Timeline } from "./battle-timeline.js";
-import { choice, field, showAddress } from "./live.js";
-import { Line, address, ask, el, toast, write } from "./page.js";
+import { CAMERAS } from "./camera.js";
+import { MOST_BYTES } from "./file.js";
+import { Hud, MechPanel, clock } from "./hud.js";
+import { Stage } from "./scene.js";
+import { Timeline } from "./timeline.js";
+import { Line, address, ask, choice, el, field, liveAddress, toast, write } from "/page.js";
 
 const GAME = "echelon";
 const SPEEDS = [
@@ -59,7 +58,7 @@ class Screen {
   }
 }
 
-export class BattleView {
+export default class BattleView {
   constructor(settings) {
     this.settings = settings;
     this.time = 0;
@@ -155,7 +154,7 @@ export class BattleView {
     const { run } = this.settings;
     if (run) {
       this.newest = this.settings.file === undefined;
-      this.line = new Line(showAddress(GAME, "battles", { run }), {
+      this.line = new Line(liveAddress(GAME, "battles", { run }), {
         heard: (message) => this.arrived(message),
         patience: 30_000,
       });

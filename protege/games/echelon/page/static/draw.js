@@ -1,7 +1,7 @@
 // Shapes that are written anew for every picture: boxes, balls, rings, ribbons. All of a kind are one mesh of plain
 // quads: to software that plays graphics card, every copy of an instanced mesh would cost as much as a mesh of its own.
 
-import * as THREE from "./vendor/three-0.170.0.module.min.js";
+import * as THREE from "/vendor/three-0.170.0.module.min.js";
 
 THREE.ColorManagement.enabled = false; // colours are meant as they are written, and a pixel less has to be computed
 

@@ -1,6 +1,6 @@
 // The mechs: for each class a body and a leg of boxes, that walk, lean, recoil and fall.
 
-import { drawBox, rgb } from "./battle-draw.js";
+import { drawBox, rgb } from "./draw.js";
 
 export const TEAM_COLOURS = [rgb(0x3aa2ff), rgb(0xff5340)];
 const STRIDE = 0.55; // of its height: how far a mech walks in one swing of a leg

@@ -1,13 +1,15 @@
 // Your own game, with the champion on the same seed beside it, and the table of high scores.
 
-import { Audience, choice, field, lives, showAddress, tube } from "./live.js";
-import { address, ask, el, whole, write } from "./page.js";
-import { Hands, Screen, commandName } from "./tempest.js";
+import { whole } from "/numbers.js";
+import { address, ask, choice, el, field, liveAddress, write } from "/page.js";
+import { Audience, GAME, tube } from "./audience.js";
+import { Hands } from "./hands.js";
+import { Screen } from "./tube.js";
+import { commandName, lives } from "./words.js";
 
 /** Your game, and the champion's beside it. */
-export class PlayView {
-  constructor(game) {
-    this.game = game;
+export default class PlayView {
+  constructor() {
     this.mine = tube("your game");
     this.theirs = tube("the champion's game");
     this.overlay = el("div", { class: "overlay" });
@@ -55,7 +57,7 @@ export class PlayView {
       ),
     );
     this.audience = new Audience(
-      showAddress(game, "play"),
+      liveAddress(GAME, "play"),
       [new Screen(this.mine), new Screen(this.theirs)],
       (said) => this.hear(said),
       (reason) => {
@@ -78,7 +80,7 @@ export class PlayView {
   }
 
   async readLevels() {
-    const { start_levels: levels } = await ask(address("games", this.game));
+    const { start_levels: levels } = await ask(address("games", GAME));
     this.level.replaceChildren(...levels.map((level) => el("option", { value: level }, `level ${level}`)));
   }
 
@@ -195,7 +197,7 @@ export class PlayView {
   }
 
   async readScores() {
-    const scores = await ask(address("games", this.game, "scores")).catch(() => []);
+    const scores = await ask(address("games", GAME, "scores")).catch(() => []);
     const rows = scores.map((line, i) =>
       el(
         "tr",

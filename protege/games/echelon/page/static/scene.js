@@ -1,10 +1,10 @@
 // A battle on a canvas: the scene put together, drawn at a time, and what a pointer does to it.
 
-import * as THREE from "./vendor/three-0.170.0.module.min.js";
-import { Rig } from "./battle-camera.js";
-import { Effects } from "./battle-effects.js";
-import { Marks } from "./battle-marks.js";
-import { WorldMesh, heatMap } from "./battle-world.js";
+import * as THREE from "/vendor/three-0.170.0.module.min.js";
+import { Rig } from "./camera.js";
+import { Effects } from "./effects.js";
+import { Marks } from "./marks.js";
+import { WorldMesh, heatMap } from "./world.js";
 
 const SKY = 0x0a0d14;
 const SLOW_S = 1 / 21; // between two pictures: slower, and they get coarser

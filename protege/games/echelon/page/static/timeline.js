@@ -1,7 +1,7 @@
 // The course of a battle on one strip: who led by how much, when the zone was fought for, and every moment worth a look.
 
-import { clock } from "./battle-hud.js";
-import { el } from "./page.js";
+import { clock } from "./hud.js";
+import { el } from "/page.js";
 
 const COLOURS = ["#3aa2ff", "#ff5340"];
 const NEAR_PIXELS = 7;

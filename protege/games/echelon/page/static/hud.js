@@ -1,7 +1,8 @@
 // What stands over the picture: the race of the scores, who is alive, who killed whom, and one mech from the inside.
 
 import { CLASSES, TEAMS } from "./battle.js";
-import { el, short, svg, write } from "./page.js";
+import { short } from "/numbers.js";
+import { el, svg, write } from "/page.js";
 
 const FEED_LINES = 5;
 const FEED_S = 14; // a kill stays in sight so long

@@ -1,8 +1,8 @@
 // The map as meshes: surfaces of voxels, shaded once when they are built, in square chunks that are rebuilt when
 // something in them changes. Light and corners are baked into the colours, so a pixel costs next to nothing.
 
-import { coloured } from "./battle-draw.js";
-import * as THREE from "./vendor/three-0.170.0.module.min.js";
+import { coloured } from "./draw.js";
+import * as THREE from "/vendor/three-0.170.0.module.min.js";
 
 const CHUNK = 25; // columns along a side
 const AIR = 0;

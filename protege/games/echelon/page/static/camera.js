@@ -1,6 +1,6 @@
 // Where a battle is looked at from: by hand, behind a mech, over a team, or where the director finds it worth a look.
 
-import * as THREE from "./vendor/three-0.170.0.module.min.js";
+import * as THREE from "/vendor/three-0.170.0.module.min.js";
 
 export const CAMERAS = ["director", "free", "team", "follow"];
 const LEAD_S = 1.8; // a shot begins so long before what it is about

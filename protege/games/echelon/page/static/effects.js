@@ -1,6 +1,6 @@
 // Everything that moves on the map. Every picture is made anew from the time alone, so it is the same on the way back.
 
-import * as THREE from "./vendor/three-0.170.0.module.min.js";
+import * as THREE from "/vendor/three-0.170.0.module.min.js";
 import {
   Brush,
   UPRIGHT,
@@ -14,8 +14,8 @@ import {
   rgb,
   ringing,
   smoking,
-} from "./battle-draw.js";
-import { TEAM_COLOURS, drawMechs } from "./battle-mechs.js";
+} from "./draw.js";
+import { TEAM_COLOURS, drawMechs } from "./mechs.js";
 
 const SMOKE_S = 10; // how long a cloud lasts
 const BEAM_S = { laser: 0.22, flamer: 0.16, painter: 0.4 };

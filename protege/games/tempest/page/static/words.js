@@ -1,0 +1,9 @@
+// What happens in a game, in words. Touches no page.
+
+/** A command in words: which way, how fast, which buttons. Turning below zero goes to the right. */
+export function commandName([fire, zap, spinner]) {
+  const way = spinner === 0 ? "stay" : `${spinner < 0 ? "right" : "left"} ${Math.abs(spinner)}`;
+  return [way, fire ? "fire" : "", zap ? "zap" : ""].filter(Boolean).join(" + ");
+}
+
+export const lives = (count) => (count > 0 ? "▲".repeat(Math.min(6, count)) : "over");
