@@ -102,7 +102,7 @@ def test_a_training_is_watched_and_steered_to_its_end(tmp_path, visits):
             wait_for_points(page, family, 2)
         before = points(page, "loss")
         wait_until(lambda: points(page, "loss") > before)
-        assert page.locator(".gauge").count() == 4 and "× teacher" in page.locator(".exam").inner_text()
+        assert page.locator(".gauge").count() == 4 and "× teacher" in page.locator(".evaluation").inner_text()
         # The pupil plays, with the weights that were saved last.
         moves(page, ".preview canvas")
         # What the buttons say is done.
@@ -193,9 +193,10 @@ def test_values_that_are_logged_appear_by_themselves(one, visits):
     page.locator(".events li", has_text="teacher off").wait_for()
     wait_until(lambda: points(page, "loss") == 55)
     assert page.locator(".events li").first.inner_text().endswith("teacher off")
-    assert page.locator(".exam-score").inner_text() == "5,000"
+    assert page.locator(".evaluation-score").inner_text() == "5,000"
     assert (
-        "4,950 to 5,050" in page.locator(".exam").inner_text() and "2.5 × teacher" in page.locator(".exam").inner_text()
+        "4,950 to 5,050" in page.locator(".evaluation").inner_text()
+        and "2.5 × teacher" in page.locator(".evaluation").inner_text()
     )
 
 
@@ -210,8 +211,8 @@ def test_a_run_of_battles_is_told_in_agent_steps_and_percent(tmp_path, visits):
         with served(tmp_path) as served_page:
             page = visits.open(f"{served_page.url}#/run/squad")
             page.locator(".run-title", has_text="agent-step 41,000").wait_for()
-            assert page.locator(".exam-score").inner_text().replace("\u202f", " ") == "98.5 %"
-            told = page.locator(".exam").inner_text().replace("\u202f", " ")
+            assert page.locator(".evaluation-score").inner_text().replace("\u202f", " ") == "98.5 %"
+            told = page.locator(".evaluation").inner_text().replace("\u202f", " ")
             assert "success, 95.7 % to 99.5 %" in told
             assert "98.5" in page.locator(".runs-list").inner_text()
 

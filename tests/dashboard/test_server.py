@@ -426,12 +426,11 @@ def test_a_game_s_own_files_come_from_its_folder_and_none_outside_it(tmp_path):
         fair, plain = get(page, "api/about").json()["games"]
         assert fair == {
             "name": "fair",
-            "unit": "ride",
             "tabs": [{"name": "wheel", "title": "Wheel", "module": "/games/fair/wheel.js"}],
             "styles": ["/games/fair/fair.css"],
             "links": "/games/fair/links.js",
         }
-        assert plain == {"name": "plain", "unit": "ride", "tabs": [], "styles": [], "links": None}
+        assert plain == {"name": "plain", "tabs": [], "styles": [], "links": None}
         module = get(page, "games/fair/wheel.js")
         assert module.status_code == 200 and module.headers["content-type"].startswith("text/javascript")
         assert module.headers["content-security-policy"].startswith("default-src 'self';")
@@ -467,7 +466,7 @@ class Fair:
     """A game with live views, of which it keeps account, and perhaps files of its own for the page."""
 
     game = "fair"
-    unit = "ride"
+    style = ()
 
     def __init__(self, page=live.Page()):
         self.opened = []

@@ -30,7 +30,7 @@ export const whole = (value) => Math.round(value).toLocaleString("en-US");
 /** A value with its unit, as the metric declares it. */
 export function withUnit(value, unit) {
   if (value === null || value === undefined) return "–";
-  if (unit === "share") return `${short(100 * value)}${THIN}%`;
+  if (unit === "fraction") return `${short(100 * value)}${THIN}%`;
   if (unit === "1/s") return `${short(value)}/s`;
   return unit && !["reward", "weight", "level"].includes(unit) ? `${short(value)} ${unit}` : short(value);
 }
