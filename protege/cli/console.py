@@ -183,8 +183,8 @@ class TrainingConsole:
         with self.turn:
             self.frames, self.done = frames, done
             self.rows.add(figures)
-            passed = time.monotonic() - self.began
-            self.left = _clock((1 - done) * passed / (done - self.done_before)) if done > self.done_before else ""
+            passed, spent = time.monotonic() - self.began, done - self.done_before
+            self.left = _clock(max(0.0, 1 - done) * passed / spent) if spent > 0 else ""
             parts = [f"{frames / 1e6:.1f}M {self.unit}s"]
             parts += [f"{figures[self.rate]:,.0f}/s"] if self.rate in figures else []
             parts += [f"{self.left} left"] * bool(self.left) + [self.result] * bool(self.result)
@@ -197,6 +197,7 @@ class TrainingConsole:
     def examined(self, exam: dict[str, Any], teacher: float, best: bool) -> None:
         """Print the result of an evaluation in the game's own words."""
         self.result = exam["brief"]
+        self.rows.add(exam.get("figures", {}))
         self._tell("  eval  ", f"{exam['summary']}{', the best so far' if best else ''}")
         if self.verbose and "detail" in exam:
             self._tell("        ", exam["detail"], "dim")

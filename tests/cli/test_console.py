@@ -222,6 +222,26 @@ def test_a_row_averages_what_is_noisy_since_the_row_before(tmp_path):
     ]
 
 
+def test_an_evaluation_is_told_in_the_games_words_and_its_figures_reach_the_rows(tmp_path):
+    with make_run(tmp_path, "r", 0) as run:
+        console, screen = console_of(run)
+        console.progressed(1, 0.1, FIGURES)
+        result = {"summary": "7 of 9 races", "brief": "78 %", "detail": "rain in all", "figures": {"loss": 0.125}}
+        console.examined(result, 0.0, True)
+        console.press("v")
+        console.examined(result, 0.0, False)
+        console.press(" ")
+    lines = [line.split() for line in screen().splitlines()]
+    assert lines[2:] == [
+        "eval 7 of 9 races, the best so far".split(),
+        "verbose on: events and details of evaluations".split(),
+        "eval 7 of 9 races".split(),
+        "rain in all".split(),
+        ["1", "51.2k", "2", "0.125"],
+    ]
+    assert console.result == "78 %"
+
+
 def test_the_header_comes_again_after_thirty_rows_and_when_asked(tmp_path):
     with make_run(tmp_path, "r", 0) as run:
         console, screen = console_of(run)

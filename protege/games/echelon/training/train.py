@@ -407,7 +407,7 @@ class _Loop(Loop):
                 self._submit(self.run.best, finished.steps)
             elif self.exams_since_copy >= EXAMS_PER_COPY:
                 self._leave_copy()
-        self.observer.examined(first | words(exams), 0.0, better)
+        self.observer.examined(first | words(exams) | {"figures": figures}, 0.0, better)
         if last:
             return
         reached = f"success {first['success']:.0%}, at least {first['success_low']:.0%}"
