@@ -1,9 +1,34 @@
 // What the chart of a family of metrics shows: which lines, under which names, on which scales. Touches no page.
 
-/** Lines of a family: its metrics, with interval ends folded into the metric they belong to. */
+/** @typedef {{ name: string, unit: string, meaning: string, family: string, better: string }} Metric */
+/** @typedef {{ metric: Metric, low: string | null, high: string | null, yardstick: boolean, label: string }} FamilyLine */
+
+/**
+ * A line as it is drawn.
+ *
+ * @typedef {object} Drawn
+ * @property {number[]} x
+ * @property {(number | null)[][]} columns the last are its values, two before them the ends of their interval
+ * @property {boolean} interval
+ * @property {string} unit
+ * @property {string} label
+ * @property {string} colour
+ * @property {boolean} sparse whether its points are marked
+ * @property {string} [meaning]
+ * @property {boolean} [yardstick] whether it is what others are measured against
+ * @property {boolean} [right] whether it has the scale on the right
+ * @property {number | null} [last] its newest value
+ */
+
+/**
+ * Lines of a family: its metrics, with interval ends folded into the metric they belong to.
+ *
+ * @param {Metric[]} metrics
+ */
 export function linesOf(metrics) {
   const names = new Set(metrics.map((metric) => metric.name));
-  const isEnd = (name) => /_(low|high)$/.test(name) && names.has(name.replace(/_(low|high)$/, ""));
+  const isEnd = (/** @type {string} */ name) =>
+    /_(low|high)$/.test(name) && names.has(name.replace(/_(low|high)$/, ""));
   const lines = metrics
     .filter((metric) => !isEnd(metric.name))
     .map((metric) => ({
@@ -11,11 +36,16 @@ export function linesOf(metrics) {
       low: names.has(`${metric.name}_low`) ? `${metric.name}_low` : null,
       high: names.has(`${metric.name}_high`) ? `${metric.name}_high` : null,
       yardstick: /^(teacher|baseline)_/.test(metric.name) && metrics.length > 1,
+      label: "",
     }));
   return nameLines(lines, metrics[0].family);
 }
 
-/** The line a family is known by. */
+/**
+ * The line a family is known by.
+ *
+ * @param {FamilyLine[]} lines
+ */
 export function mainOf(lines) {
   return (
     lines.find((line) => line.metric.better && !line.yardstick) ??
@@ -26,9 +56,15 @@ export function mainOf(lines) {
 
 const APART = 25; // lines of one unit that differ by this factor need scales of their own, too
 
-/** Lines that would lie flat on the first one's scale get the scale on the right; runs side by side share one. */
+/**
+ * Lines that would lie flat on the first one's scale get the scale on the right; runs side by side share one.
+ *
+ * @param {Drawn[]} lines
+ * @param {boolean} comparing
+ */
 export function onTwoScales(lines, comparing) {
-  const size = (line) => Math.max(0, ...line.columns.at(-1).map((value) => Math.abs(value ?? 0)));
+  const size = (/** @type {Drawn} */ line) =>
+    Math.max(0, ...line.columns[line.columns.length - 1].map((value) => Math.abs(value ?? 0)));
   const first = lines[0] && size(lines[0]);
   for (const line of lines) {
     const far = Math.max(size(line), first) > APART * Math.min(size(line), first) && !line.yardstick;
@@ -38,7 +74,12 @@ export function onTwoScales(lines, comparing) {
   return lines;
 }
 
-/** Names without what the family says already: "exam_score" of "score" is "exam". */
+/**
+ * Names without what the family says already: "exam_score" of "score" is "exam".
+ *
+ * @param {FamilyLine[]} lines
+ * @param {string} family
+ */
 function nameLines(lines, family) {
   const known = new Set(family.split(" "));
   const first = lines[0]?.metric.name.split("_")[0];

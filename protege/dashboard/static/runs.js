@@ -34,18 +34,37 @@ const VALUE_RANGE = ["q_min", "q_mean", "q_max"];
 const COMPOSITION = ["replay_teacher", "replay_pupil", "replay_random"];
 
 /** Links to tabs, as a sentence. */
-const linkTo = ({ address, title }, i, all) => [
+const linkTo = (tab, i, all) => [
   i === 0 ? "" : i < all.length - 1 ? ", " : " or ",
-  el("a", { href: address }, title),
+  el("a", { href: tab.address }, tab.title),
   i < all.length - 1 ? "" : ".",
 ];
 
 export class RunsView {
+  /** @type {FollowedRun[]} the first is the one that the page is about */
+  followed = [];
+  /** @type {any[]} */
+  summaries = [];
+  /** @type {Map<string, SmallChart>} by family */
+  charts = new Map();
+  /** @type {{ gauges: Gauge[], cards: (() => void)[], controls: Controls } | null} */
+  built = null;
+  /** @type {{ element: HTMLElement, close: () => void } | null} */
+  preview = null;
+  /** @type {BigChart | null} */
+  big = null;
+  frame = 0;
+  title = el("div", { class: "run-title" });
+  exam = el("div", { class: "exam" });
+  progress = el("div", { class: "progress" });
+  gauges = el("div", { class: "gauges" });
+  cards = el("div", { class: "cards" });
+  grid = el("section", { class: "charts", "aria-label": "Charts" });
+  events = el("ol", { class: "events" });
+
   constructor(feed, about) {
     this.feed = feed;
     this.about = about;
-    this.followed = [];
-    this.charts = new Map();
     this.list = el("ul", { class: "runs-list" });
     this.main = el("div", { class: "run-main" });
     this.element = el(
@@ -154,7 +173,7 @@ export class RunsView {
   compare(name, wanted) {
     const others = this.followed.map((run) => run.name).filter((other) => other !== name);
     const names = wanted ? [...others, name] : others;
-    document.activeElement?.blur();
+    /** @type {HTMLElement | null} */ (document.activeElement)?.blur();
     if (!names.length) return this.showList();
     const rest = names.slice(1).map(encodeURIComponent).join(",");
     location.hash = `/run/${encodeURIComponent(names[0])}${rest ? `?compare=${rest}` : ""}`;
@@ -164,38 +183,36 @@ export class RunsView {
 
   build() {
     const run = this.primary;
-    this.built = { gauges: [], cards: [] };
+    /** @type {{ gauges: Gauge[], cards: (() => void)[], controls: Controls }} */
+    const built = (this.built = { gauges: [], cards: [], controls: new Controls(run, this.about.controls) });
     const has = (part) => run.metric(part.metrics);
-    this.gauges = el("div", { class: "gauges" });
-    for (const gauge of GAUGES.filter(has)) {
-      const made = new Gauge(gauge, run.metric(gauge.metrics));
-      this.built.gauges.push(made);
+    this.gauges.replaceChildren();
+    for (const gauge of GAUGES) {
+      const metric = run.metric(gauge.metrics);
+      if (!metric) continue;
+      const made = new Gauge(gauge, metric);
+      built.gauges.push(made);
       this.gauges.append(made.element);
     }
-    this.cards = el("div", { class: "cards" });
-    this.addCards(run, has);
-    this.title = el("div", { class: "run-title" });
-    this.controls = new Controls(run, this.about.controls);
-    this.progress = el("div", { class: "progress" });
-    this.exam = el("div", { class: "exam" });
+    this.cards.replaceChildren();
+    this.addCards(run, has, built.cards);
     this.preview?.close();
     this.preview = linksOf(run.info.game).preview?.(run) ?? null;
-    this.grid = el("section", { class: "charts", "aria-label": "Charts" });
+    this.grid.replaceChildren();
     for (const [family, metrics] of run.families) {
       const chart = new SmallChart(family, metrics, (name) => this.openBig(name));
       this.charts.set(family, chart);
       this.grid.append(chart.element);
     }
-    this.events = el("ol", { class: "events" });
     this.main.replaceChildren(
       el(
         "section",
         { class: "hero" },
-        el("div", { class: "hero-text" }, this.title, this.exam, this.progress, this.controls.actions),
+        el("div", { class: "hero-text" }, this.title, this.exam, this.progress, built.controls.actions),
         this.preview?.element ?? null,
         this.gauges,
       ),
-      this.controls.element,
+      built.controls.element,
       this.cards,
       this.grid,
       el(
@@ -209,11 +226,11 @@ export class RunsView {
     this.draw();
   }
 
-  addCards(run, has) {
+  addCards(run, has, built) {
     const add = (label, title, fill) => {
       const value = el("output", { class: "card-value" });
       const card = el("div", { class: "card", title, "data-card": label }, el("h3", {}, label), value);
-      this.built.cards.push(() => fill(value, card));
+      built.push(() => fill(value, card));
       this.cards.append(card);
     };
     for (const card of CARDS.filter(has)) {
@@ -311,23 +328,22 @@ export class RunsView {
   }
 
   drawSoon() {
-    if (this.frame) return;
-    this.frame = requestAnimationFrame(() => {
-      this.frame = null;
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
       this.draw();
     });
   }
 
   draw() {
     const run = this.primary;
-    if (!run?.families || !this.title) return;
+    if (!run || !this.built) return;
     for (const chart of this.charts.values()) chart.show(this.followed);
     this.grid.classList.toggle("comparing", this.followed.length > 1);
     for (const gauge of this.built.gauges) {
       gauge.show(run.histories.get(gauge.metric.name), run.isOverridden(gauge.control));
     }
     for (const fill of this.built.cards) fill();
-    this.controls.show();
+    this.built.controls.show();
     this.title.replaceChildren(
       el("h1", {}, run.name),
       el(
@@ -340,9 +356,10 @@ export class RunsView {
       ),
     );
     this.drawExam(run);
-    const { share, left } = run.progress ?? {};
-    this.progress.hidden = share === undefined || run.status !== "running";
-    if (!this.progress.hidden) {
+    const { progress } = run;
+    this.progress.hidden = progress === null || run.status !== "running";
+    if (progress && !this.progress.hidden) {
+      const { share, left } = progress;
       const text = left === null ? "just started" : `${duration(left)} left`;
       this.progress.replaceChildren(
         el("progress", { max: 1, value: share, "aria-label": "budget used" }),
@@ -386,7 +403,7 @@ export class RunsView {
 
   openBig(family) {
     this.big?.element.open && this.big.element.close();
-    this.big = new BigChart(family, this.primary.families.get(family), this.followed);
+    this.big = new BigChart(family, this.primary.families.get(family) ?? [], this.followed);
   }
 
   close() {
