@@ -2,18 +2,21 @@
 
 import { loadGames, tabs } from "./games.js";
 import { LeagueView } from "./league.js";
-import { Line, ask, el, toast, trust } from "./page.js";
+import { Line, ask, el, part, toast, trust } from "./page.js";
 import { RunsView } from "./runs.js";
 
-const main = document.getElementById("main");
+const main = part("main", HTMLElement);
 const SILENCE_MS = 13_000; // the server speaks every four seconds
 
 /** News of followed runs over one socket. After a break it goes on where it was. */
 class Feed {
+  /** @type {import("./followed.js").FollowedRun[]} */
+  runs = [];
+  viewers = 0;
+  /** @type {(news: any) => void} */
+  heard = () => {};
+
   constructor() {
-    this.runs = [];
-    this.viewers = 0;
-    this.heard = () => {};
     this.line = new Line("/api/feed", {
       patience: SILENCE_MS,
       opened: () => this.opened(),
@@ -45,7 +48,7 @@ class Feed {
 function connection(state) {
   const before = document.body.dataset.connection;
   document.body.dataset.connection = state;
-  const chip = document.getElementById("connection");
+  const chip = part("connection", HTMLElement);
   chip.textContent = state === "on" ? "live" : "connection lost, trying again";
   if (before === "lost" && state === "on") toast("Connected again");
 }
@@ -53,6 +56,7 @@ function connection(state) {
 // --- views -----------------------------------------------------------------------------------------------------------
 
 let about = { games: [], controls: [] };
+/** @type {any} */
 let view = null;
 const feed = new Feed();
 feed.heard = (news) => view?.follow?.(news);
@@ -78,7 +82,7 @@ function go() {
   const { parts, settings } = readAddress();
   const [name = "run"] = parts;
   const tab = tabs().find((one) => one.game === name && one.name === parts[1]);
-  for (const link of document.querySelectorAll("nav a")) {
+  for (const link of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("nav a"))) {
     if (link.dataset.view === (tab ? `${tab.game}/${tab.name}` : name)) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
@@ -106,7 +110,7 @@ async function showTab(tab, settings) {
 
 /** Links to the games' tabs, between those that are always there. */
 function buildNavigation() {
-  const last = document.querySelector("nav [data-view=league]");
+  const last = /** @type {HTMLElement} */ (document.querySelector("nav [data-view=league]"));
   for (const { address, game, name, title } of tabs()) {
     last.before(el("a", { href: address, "data-view": `${game}/${name}` }, title));
   }
@@ -121,7 +125,7 @@ function show(next) {
 // --- theme and token -------------------------------------------------------------------------------------------------
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const themeButton = document.getElementById("theme");
+const themeButton = part("theme", HTMLElement);
 
 function theme() {
   const chosen = localStorage.getItem("protege-theme") ?? (dark.matches ? "dark" : "light");
@@ -137,8 +141,8 @@ themeButton.addEventListener("click", () => {
 dark.addEventListener("change", theme);
 theme();
 
-const trustButton = document.getElementById("trust");
-const tokenDialog = document.getElementById("token-dialog");
+const trustButton = part("trust", HTMLElement);
+const tokenDialog = part("token-dialog", HTMLDialogElement);
 
 function showTrust() {
   trustButton.textContent = trust.ok ? "can steer" : "view only";
@@ -148,7 +152,7 @@ function showTrust() {
 
 trustButton.addEventListener("click", () => tokenDialog.showModal());
 tokenDialog.addEventListener("close", async () => {
-  const input = document.getElementById("token-input");
+  const input = part("token-input", HTMLInputElement);
   if (tokenDialog.returnValue === "use" && input.value.trim()) {
     await trust.use(input.value.replace(/^.*token=/, ""));
     toast(trust.ok ? "This window can steer now" : "That token is not the one of this server", trust.ok ? "" : "bad");

@@ -7,12 +7,15 @@ import { el } from "./page.js";
 
 /** The gauges and cards of one run; `show` brings them up to date. */
 export class Cards {
+  /** @type {(() => void)[]} */
+  fills = [];
+
+  /** @param {import("./followed.js").FollowedRun} run */
   constructor(run) {
     this.run = run;
-    this.fills = [];
     this.gauges = el("div", { class: "gauges" });
     this.cards = el("div", { class: "cards" });
-    for (const [card, metrics] of sharedCards(run.metrics)) {
+    for (const { card, metrics } of sharedCards(run.metrics)) {
       if (card.format === "gauge") this.addGauge(new Gauge(card, metrics[0]));
       else this.add(card.title, metrics[0].meaning, this.filling(card, metrics)).dataset.format = card.format;
     }

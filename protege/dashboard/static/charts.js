@@ -1,6 +1,6 @@
 // Small charts, drawn with compressed time, and what the big chart shares with them.
 
-import uPlot from "./vendor/uplot-1.6.32.js";
+import uPlot from "/vendor/uplot-1.6.32.js";
 import { linesOf, mainOf, onTwoScales } from "./families.js";
 import { short, withUnit } from "./numbers.js";
 import { el } from "./page.js";
@@ -30,15 +30,33 @@ export function letters() {
   return { size, font: `${size}px system-ui, sans-serif` };
 }
 
-/** Series of several lines on one axis; a line is {x: [], columns: [[], …]}. */
+/**
+ * @param {import("./series.js").Line} line
+ * @returns {uPlot.AlignedData}
+ */
+const tableOf = (line) => [line.x, ...line.columns];
+
+/**
+ * Columns of several lines on one axis.
+ *
+ * @param {import("./series.js").Line[]} lines
+ * @returns {uPlot.AlignedData}
+ */
 export function joined(lines) {
-  const tables = lines.filter((line) => line.x.length).map((line) => [line.x, ...line.columns]);
+  const tables = lines.filter((line) => line.x.length).map(tableOf);
   return tables.length ? uPlot.join(tables) : [[], ...lines.flatMap((line) => line.columns)];
 }
 
-/** uPlot's series and bands for lines, each with its interval where it has one. */
+/**
+ * uPlot's series and bands for lines, each with its interval where it has one.
+ *
+ * @param {import("./families.js").Drawn[]} lines
+ * @param {number} width
+ */
 export function dressed(lines, width) {
+  /** @type {uPlot.Series[]} */
   const series = [{}];
+  /** @type {uPlot.Band[]} */
   const bands = [];
   for (const line of lines) {
     const { colour } = line;
@@ -77,10 +95,24 @@ export function verticalAxes(lines, axis, least) {
     : [left];
 }
 
+/** @type {uPlot.Cursor.Sync} */
 const linkedMini = { key: "small charts", setSeries: false, scales: ["x", null] };
 
 /** A small chart of a family: the newest values as text, compressed time, a click or Enter opens the big one. */
 export class SmallChart {
+  /** @type {uPlot | null} */
+  plot = null;
+  /** @type {import("./families.js").Drawn[]} */
+  shown = [];
+  start = 0;
+  shape = "";
+  text = "";
+
+  /**
+   * @param {string} family
+   * @param {import("./families.js").Metric[]} metrics
+   * @param {(family: string) => void} open
+   */
   constructor(family, metrics, open) {
     this.family = family;
     this.lines = linesOf(metrics);
@@ -122,8 +154,8 @@ export class SmallChart {
         .map((line) => `${line.label}${line.interval}${line.sparse}${line.right}`)
         .join() + runs.length;
     const data = joined(this.shown);
-    this.element.dataset.points = data[0].length;
-    if (shape !== this.shape || palette.text !== this.text) {
+    this.element.dataset.points = String(data[0].length);
+    if (!this.plot || shape !== this.shape || palette.text !== this.text) {
       this.plot?.destroy();
       this.plot = this.make(runs.length > 1, palette, data);
       [this.shape, this.text] = [shape, palette.text];
@@ -155,7 +187,7 @@ export class SmallChart {
           last: values.last,
         };
       })
-      .filter(Boolean);
+      .filter((line) => line !== null);
   }
 
   compared(runs, palette) {
@@ -174,13 +206,14 @@ export class SmallChart {
           sparse: values.length < 60,
         };
       })
-      .filter(Boolean);
+      .filter((line) => line !== null);
   }
 
   make(bySteps, palette, data) {
     const { size, font } = letters();
     const axis = { stroke: palette.text, font, grid: { stroke: palette.grid, width: 1 }, ticks: { show: false } };
     const { series, bands } = dressed(this.shown, 1.6);
+    /** @type {uPlot.Options} */
     const options = {
       ...this.size(),
       series,
@@ -195,7 +228,7 @@ export class SmallChart {
           : {
               ...axis,
               size: 2.3 * size,
-              splits: (plot) => marksFrom(plot.scales.x.min),
+              splits: (plot) => marksFrom(plot.scales.x.min ?? this.start),
               filter: (plot, splits) => apart(splits, (x) => plot.valToPos(x, "x"), 3.9 * size),
               values: (_, splits) => splits.map(markLabel),
             },
@@ -208,7 +241,6 @@ export class SmallChart {
 
   /** The values at the cursor, or the newest. */
   tell(index) {
-    if (!this.shown) return;
     const newest = index === null || index === undefined;
     let at = 0;
     const items = this.shown.map((line) => {
@@ -233,7 +265,7 @@ export class SmallChart {
     if (single) this.keys.replaceChildren(el("li", {}, main.meaning));
     this.value.value =
       single && !newest
-        ? withUnit(nearest(this.plot.data[main.interval ? 3 : 1], index), main.unit)
+        ? withUnit(nearest(this.plot?.data[main.interval ? 3 : 1], index), main.unit)
         : withUnit(main.last, main.unit);
   }
 

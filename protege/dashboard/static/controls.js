@@ -8,6 +8,10 @@ const NO_TOKEN = "needs the token: open the page by the link printed when the se
 
 /** The controls of one run: `actions` are buttons that do something once, `element` is the panel of switches. */
 export class Controls {
+  /** @type {(() => void)[]} how each switch shows what has become of it */
+  parts = [];
+  built = "";
+
   constructor(run, controls) {
     this.run = run;
     this.controls = controls;
@@ -145,7 +149,7 @@ export class Controls {
       const current = metric ? this.run.last(metric.name) : null;
       write(now, `${share ? withUnit(current, "fraction") : short(current)}${overridden ? "*" : ""}`);
       now.classList.toggle("overridden", overridden);
-      schedule.setAttribute("aria-pressed", value === null);
+      schedule.setAttribute("aria-pressed", String(value === null));
       input.placeholder = text(peak ?? current, scale);
       if (!typing) input.value = text(value, scale);
     });
@@ -164,6 +168,12 @@ export class Controls {
     );
   }
 
+  /**
+   * @param {string} label
+   * @param {string} meaning
+   * @param {() => void} onclick
+   * @param {string | null} name
+   */
   small(label, meaning, onclick, name = null) {
     return el("button", { type: "button", title: meaning, "aria-label": meaning, "data-step": name, onclick }, label);
   }

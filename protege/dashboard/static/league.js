@@ -1,7 +1,7 @@
 // The league view: who is how strong and how sure that is, over time, who beats whom, where everybody comes from, and
 // for each entry how it plays and its latest matches.
 
-import uPlot from "./vendor/uplot-1.6.32.js";
+import uPlot from "/vendor/uplot-1.6.32.js";
 import { colours, dressed, joined, letters, verticalAxes } from "./charts.js";
 import { labelOf } from "./families.js";
 import { linksOf } from "./games.js";
@@ -18,6 +18,20 @@ const RESULTS = new Map([
 ]);
 
 export class LeagueView {
+  /** @type {any} the server's report */
+  league = null;
+  /** @type {any[]} */
+  leagues = [];
+  /** @type {Map<number | null, any>} */
+  entries = new Map();
+  /** @type {Map<number, number | null>} which colour an entry has */
+  colour = new Map();
+  /** @type {uPlot | null} */
+  plot = null;
+  name = "";
+  seen = "";
+  gone = false;
+
   constructor(name, settings) {
     this.wanted = name;
     this.chosen = settings.entry ? Number(settings.entry) : null;
@@ -130,7 +144,8 @@ export class LeagueView {
       bar.style.setProperty("--from", `${at(entry.rating - 2 * entry.deviation)}%`);
       bar.style.setProperty("--to", `${at(entry.rating + 2 * entry.deviation)}%`);
       bar.style.setProperty("--at", `${at(entry.rating)}%`);
-      if (this.colour.get(entry.id) != null) bar.dataset.line = this.colour.get(entry.id) + 1;
+      const number = this.colour.get(entry.id) ?? null;
+      if (number !== null) bar.dataset.line = String(number + 1);
       return el(
         "tr",
         {
@@ -157,11 +172,12 @@ export class LeagueView {
     const heads = ["", "player", "rating", "95 %", "", "by all matches", "games", ""].map((text, i) =>
       el("th", { scope: "col", class: (i >= 3 && i <= 5) || i === 7 ? "wide" : "" }, text),
     );
-    const focused = this.table.contains(document.activeElement)
-      ? document.activeElement.closest("tr")?.dataset.entry
-      : undefined;
+    const active = document.activeElement;
+    const focused = this.table.contains(active) ? active?.closest("tr")?.dataset.entry : undefined;
     this.table.replaceChildren(el("thead", {}, el("tr", {}, heads)), el("tbody", {}, rows.map(line)));
-    if (focused) this.table.querySelector(`tr[data-entry="${focused}"] button`)?.focus();
+    /** @type {HTMLElement | null} */ (
+      focused && this.table.querySelector(`tr[data-entry="${focused}"] button`)
+    )?.focus();
   }
 
   choose(id) {
@@ -181,19 +197,19 @@ export class LeagueView {
     const shown = this.league.entries.filter(
       (entry) =>
         this.league.history[entry.id]?.length &&
-        (this.colour.get(entry.id) != null || entry.is_anchor || entry.id === this.chosen),
+        ((this.colour.get(entry.id) ?? null) !== null || entry.is_anchor || entry.id === this.chosen),
     );
     const lines = shown.map((entry) => {
       const points = this.league.history[entry.id];
       const ends = (sign) => points.map(([, , rating, deviation]) => rating + sign * 2 * deviation);
-      const number = this.colour.get(entry.id);
+      const number = this.colour.get(entry.id) ?? null;
       return {
         id: entry.id,
         x: points.map(([period]) => period),
         columns: [ends(1), ends(-1), points.map(([, , rating]) => rating)],
         interval: true,
         label: entry.name,
-        colour: number == null ? palette.yardstick : palette.lines[number],
+        colour: number === null ? palette.yardstick : palette.lines[number],
         yardstick: entry.is_anchor,
         sparse: points.length < 30,
         unit: "",
@@ -252,7 +268,7 @@ export class LeagueView {
   tell(index, lines) {
     [...this.keys.children].forEach((key, i) => {
       const column = this.plot?.data[3 * i + 3];
-      const value = index == null ? null : column?.[index];
+      const value = index === null || index === undefined ? null : column?.[index];
       write(key.querySelector("b"), whole(value ?? this.entries.get(lines[i].id).rating));
     });
   }
@@ -360,7 +376,7 @@ export class LeagueView {
         ),
       ),
     );
-    this.events.parentElement.hidden = !this.league.events.length;
+    if (this.events.parentElement) this.events.parentElement.hidden = !this.league.events.length;
   }
 
   // --- one entry -----------------------------------------------------------------------------------------------------
@@ -382,7 +398,7 @@ export class LeagueView {
       entry.run ? ["comes from", `${entry.run}${entry.step ? `, step ${whole(entry.step)}` : ""}`] : null,
       entry.parent && this.entries.has(entry.parent) ? ["trained on from", this.entries.get(entry.parent).name] : null,
       entry.hash ? ["contents", entry.hash.slice(0, 16)] : null,
-    ].filter(Boolean);
+    ].filter((fact) => fact !== null);
     this.detail.dataset.entry = entry.id;
     this.detail.replaceChildren(
       el("h2", {}, entry.name),

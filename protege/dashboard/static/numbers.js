@@ -3,12 +3,16 @@
 const MINUS = "\u2212";
 const THIN = "\u202f";
 
-/** A number for reading at a glance: 3 or 4 digits, thousands as k and M. */
+/**
+ * A number for reading at a glance: 3 or 4 digits, thousands as k and M.
+ *
+ * @param {number | null | undefined} value
+ */
 export function short(value) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   const size = Math.abs(value);
   const sign = value < 0 ? MINUS : "";
-  const three = (number) => String(Number(number.toPrecision(3)));
+  const three = (/** @type {number} */ number) => String(Number(number.toPrecision(3)));
   if (size >= 1e9) return `${sign}${three(size / 1e9)}G`;
   if (size >= 1e6) return `${sign}${three(size / 1e6)}M`;
   if (size >= 1e4) return `${sign}${three(size / 1e3)}k`;
@@ -20,14 +24,20 @@ export function short(value) {
   return `${sign}${Number(digits)}·10${superscript(Number(exponent))}`;
 }
 
+/** @param {number} number */
 function superscript(number) {
   const digits = "⁰¹²³⁴⁵⁶⁷⁸⁹";
-  return (number < 0 ? "⁻" : "") + [...String(Math.abs(number))].map((digit) => digits[digit]).join("");
+  return (number < 0 ? "⁻" : "") + [...String(Math.abs(number))].map((digit) => digits[Number(digit)]).join("");
 }
 
-export const whole = (value) => Math.round(value).toLocaleString("en-US");
+export const whole = (/** @type {number} */ value) => Math.round(value).toLocaleString("en-US");
 
-/** A value with its unit, as the metric declares it. */
+/**
+ * A value with its unit, as the metric declares it.
+ *
+ * @param {number | null | undefined} value
+ * @param {string} unit
+ */
 export function withUnit(value, unit) {
   if (value === null || value === undefined) return "–";
   if (unit === "fraction") return `${short(100 * value)}${THIN}%`;
@@ -35,6 +45,7 @@ export function withUnit(value, unit) {
   return unit && !["reward", "weight", "level"].includes(unit) ? `${short(value)} ${unit}` : short(value);
 }
 
+/** @param {number} seconds */
 export function duration(seconds) {
   if (!Number.isFinite(seconds)) return "–";
   const s = Math.max(0, Math.round(seconds));
@@ -44,8 +55,21 @@ export function duration(seconds) {
   return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
 }
 
+/** @param {number} seconds */
 export function ago(seconds) {
+  /** @type {[number, string]} */
   const [size, name] =
     seconds < 90 ? [1, "s"] : seconds < 5400 ? [60, "min"] : seconds < 129600 ? [3600, "h"] : [86400, "days"];
   return seconds < 3 ? "now" : `${Math.round(seconds / size)} ${name} ago`;
+}
+
+/**
+ * The least of 1, 2, 5, 10, 20 … that is not below a value.
+ *
+ * @param {number} value
+ */
+export function niceAbove(value) {
+  if (!(value > 0)) return 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 5, 10].map((digit) => digit * power).find((end) => end >= value) ?? 10 * power;
 }

@@ -1,8 +1,16 @@
 // What every view needs: elements, requests, sockets, and the token that allows steering.
 
-/** An element: properties (on… are listeners, data-… are attributes) and children; null ones are left out. */
+/**
+ * An element: properties (on… are listeners, data-… are attributes) and children; null ones are left out.
+ *
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Record<string, any>} properties
+ * @param {any[]} children
+ * @returns {HTMLElementTagNameMap[Tag]}
+ */
 export function el(tag, properties = {}, ...children) {
-  const made = document.createElement(tag);
+  const made = /** @type {any} */ (document.createElement(tag));
   for (const [name, value] of Object.entries(properties)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
@@ -17,8 +25,22 @@ export function el(tag, properties = {}, ...children) {
 /** Set an element's text in place: what changes with every picture must leave no rubbish behind. */
 export function write(element, text) {
   const shown = String(text);
-  if (!element.firstChild) element.textContent = shown;
-  else if (element.firstChild.data !== shown) element.firstChild.data = shown;
+  const only = element.firstChild;
+  if (!only) element.textContent = shown;
+  else if (only.data !== shown) only.data = shown;
+}
+
+/**
+ * An element that index.html has.
+ *
+ * @template {HTMLElement} Kind
+ * @param {string} id
+ * @param {new () => Kind} kind
+ */
+export function part(id, kind) {
+  const found = document.getElementById(id);
+  if (!(found instanceof kind)) throw new Error(`index.html has no ${kind.name} with id ${id}`);
+  return found;
 }
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -63,8 +85,8 @@ export function choice(options, value, change) {
 /** A line that appears for a few seconds. */
 export function toast(text, kind = "") {
   const line = el("p", { class: `toast ${kind}` }, text);
-  const place = document.getElementById("toasts");
-  while (place.children.length > 2) place.firstChild.remove();
+  const place = part("toasts", HTMLElement);
+  while (place.children.length > 2) place.children[0].remove();
   place.append(line);
   setTimeout(() => line.remove(), 6000);
 }
@@ -98,9 +120,28 @@ export const HOPELESS = 4000; // how the server closes what it cannot open as th
 
 /** A socket that comes back by itself. `opened` gets it each time; `heard` its messages; `lost` when it goes. */
 export class Line {
+  /** @type {WebSocket | null} */
+  socket = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  timer;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  deadline;
+  wait = 500; // milliseconds until the next try
+
+  /**
+   * @param {string} path
+   * @param {object} told
+   * @param {(line: Line) => void} [told.opened]
+   * @param {(message: any) => void} told.heard
+   * @param {(code: number) => void} [told.lost]
+   * @param {number} [told.patience] milliseconds
+   */
   constructor(path, { opened = () => {}, heard, lost = () => {}, patience = 0 }) {
-    Object.assign(this, { path, opened, heard, lost, patience });
-    this.wait = 500;
+    this.path = path;
+    this.opened = opened;
+    this.heard = heard;
+    this.lost = lost;
+    this.patience = patience;
     this.open();
   }
 
@@ -128,7 +169,7 @@ export class Line {
     const { socket } = this;
     this.socket = null;
     clearTimeout(this.deadline);
-    socket.close();
+    socket?.close();
     this.lost(code);
     if (code === HOPELESS) this.wait = 4000;
     this.timer = setTimeout(() => this.open(), this.wait);

@@ -11,18 +11,35 @@ import { ago, duration, whole, withUnit } from "./numbers.js";
 import { address, ask, el, toast } from "./page.js";
 
 /** Links to tabs, as a sentence. */
-const linkTo = ({ address, title }, i, all) => [
+const linkTo = (tab, i, all) => [
   i === 0 ? "" : i < all.length - 1 ? ", " : " or ",
-  el("a", { href: address }, title),
+  el("a", { href: tab.address }, tab.title),
   i < all.length - 1 ? "" : ".",
 ];
 
 export class RunsView {
+  /** @type {FollowedRun[]} the first is the one that the page is about */
+  followed = [];
+  /** @type {any[]} */
+  summaries = [];
+  /** @type {Map<string, SmallChart>} by family */
+  charts = new Map();
+  /** @type {{ cards: Cards, controls: Controls } | null} */
+  built = null;
+  /** @type {{ element: HTMLElement, close: () => void } | null} */
+  preview = null;
+  /** @type {BigChart | null} */
+  big = null;
+  frame = 0;
+  title = el("div", { class: "run-title" });
+  evaluation = el("div", { class: "evaluation" });
+  progress = el("div", { class: "progress" });
+  grid = el("section", { class: "charts", "aria-label": "Charts" });
+  events = el("ol", { class: "events" });
+
   constructor(feed, about) {
     this.feed = feed;
     this.about = about;
-    this.followed = [];
-    this.charts = new Map();
     this.list = el("ul", { class: "runs-list" });
     this.main = el("div", { class: "run-main" });
     this.element = el(
@@ -131,7 +148,7 @@ export class RunsView {
   compare(name, wanted) {
     const others = this.followed.map((run) => run.name).filter((other) => other !== name);
     const names = wanted ? [...others, name] : others;
-    document.activeElement?.blur();
+    /** @type {HTMLElement | null} */ (document.activeElement)?.blur();
     if (!names.length) return this.showList();
     const rest = names.slice(1).map(encodeURIComponent).join(",");
     location.hash = `/run/${encodeURIComponent(names[0])}${rest ? `?compare=${rest}` : ""}`;
@@ -141,39 +158,34 @@ export class RunsView {
 
   build() {
     const run = this.primary;
-    this.cards = new Cards(run);
-    this.cards.add("web viewers", "pages that follow runs on this server", (value) => {
+    const built = (this.built = { cards: new Cards(run), controls: new Controls(run, this.about.controls) });
+    built.cards.add("web viewers", "pages that follow runs on this server", (value) => {
       value.value = whole(this.feed.viewers);
     });
     if (run.progress) {
-      this.cards.add("time left", "estimated from the run's budget", (value, card) => {
+      built.cards.add("time left", "estimated from the run's budget", (value, card) => {
         card.hidden = run.status !== "running";
         value.value = duration(run.progress?.left ?? NaN);
       });
     }
-    this.title = el("div", { class: "run-title" });
-    this.controls = new Controls(run, this.about.controls);
-    this.progress = el("div", { class: "progress" });
-    this.evaluation = el("div", { class: "evaluation" });
     this.preview?.close();
     this.preview = linksOf(run.info.game).preview?.(run) ?? null;
-    this.grid = el("section", { class: "charts", "aria-label": "Charts" });
+    this.grid.replaceChildren();
     for (const [family, metrics] of run.families) {
       const chart = new SmallChart(family, metrics, (name) => this.openBig(name));
       this.charts.set(family, chart);
       this.grid.append(chart.element);
     }
-    this.events = el("ol", { class: "events" });
     this.main.replaceChildren(
       el(
         "section",
         { class: "hero" },
-        el("div", { class: "hero-text" }, this.title, this.evaluation, this.progress, this.controls.actions),
+        el("div", { class: "hero-text" }, this.title, this.evaluation, this.progress, built.controls.actions),
         this.preview?.element ?? null,
-        this.cards.gauges,
+        built.cards.gauges,
       ),
-      this.controls.element,
-      this.cards.cards,
+      built.controls.element,
+      built.cards.cards,
       this.grid,
       el(
         "section",
@@ -238,20 +250,19 @@ export class RunsView {
   }
 
   drawSoon() {
-    if (this.frame) return;
-    this.frame = requestAnimationFrame(() => {
-      this.frame = null;
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
       this.draw();
     });
   }
 
   draw() {
     const run = this.primary;
-    if (!run?.families || !this.title) return;
+    if (!run || !this.built) return;
     for (const chart of this.charts.values()) chart.show(this.followed);
     this.grid.classList.toggle("comparing", this.followed.length > 1);
-    this.cards.show();
-    this.controls.show();
+    this.built.cards.show();
+    this.built.controls.show();
     this.title.replaceChildren(
       el("h1", {}, run.name),
       el(
@@ -264,9 +275,10 @@ export class RunsView {
       ),
     );
     this.drawEvaluation(run);
-    const { share, left } = run.progress ?? {};
-    this.progress.hidden = share === undefined || run.status !== "running";
-    if (!this.progress.hidden) {
+    const { progress } = run;
+    this.progress.hidden = progress === null || run.status !== "running";
+    if (progress && !this.progress.hidden) {
+      const { share, left } = progress;
       const text = left === null ? "just started" : `${duration(left)} left`;
       this.progress.replaceChildren(
         el("progress", { max: 1, value: share, "aria-label": "budget used" }),
@@ -312,7 +324,7 @@ export class RunsView {
 
   openBig(family) {
     this.big?.element.open && this.big.element.close();
-    this.big = new BigChart(family, this.primary.families.get(family), this.followed);
+    this.big = new BigChart(family, this.primary.families.get(family) ?? [], this.followed);
   }
 
   close() {

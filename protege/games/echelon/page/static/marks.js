@@ -11,7 +11,7 @@ function signSheet() {
   const canvas = document.createElement("canvas");
   canvas.width = CELL * GLYPHS.length;
   canvas.height = CELL;
-  const context = canvas.getContext("2d");
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   context.textAlign = "center";
   context.textBaseline = "middle";
   GLYPHS.forEach((letter, kind) => {

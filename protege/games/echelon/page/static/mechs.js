@@ -133,7 +133,12 @@ function stance(yaw, fallen, legged) {
   return [axes[0], [-rest * sin, rest * cos, lean], [lean * sin, -lean * cos, rest]];
 }
 
-/** Axes turned forward around their left one. */
+/**
+ * Axes turned forward around their left one.
+ *
+ * @param {number[][]} axes forward, left and up
+ * @param {number} angle
+ */
 function turned([forward, left, up], angle) {
   const [sin, cos] = [Math.sin(angle), Math.cos(angle)];
   const mix = (a, b) => forward.map((part, n) => a * part + b * up[n]);

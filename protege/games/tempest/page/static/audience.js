@@ -7,8 +7,22 @@ export const GAME = "tempest";
 
 /** A live view on the server and the screens it is drawn on. Rests while nobody can see it. */
 export class Audience {
+  /** @type {Line | null} */
+  line = null;
+
+  /**
+   * @param {string} path
+   * @param {import("./tube.js").Screen[]} screens
+   * @param {(said: any) => void} heard
+   * @param {(reason: string) => void} failed
+   * @param {() => boolean} attentive whether attention is drawn
+   */
   constructor(path, screens, heard, failed, attentive = () => false) {
-    Object.assign(this, { path, screens, heard, failed, attentive });
+    this.path = path;
+    this.screens = screens;
+    this.heard = heard;
+    this.failed = failed;
+    this.attentive = attentive;
     this.onHidden = () => (document.hidden ? this.rest() : this.begin());
     document.addEventListener("visibilitychange", this.onHidden);
     this.begin();

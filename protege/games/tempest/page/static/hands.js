@@ -19,11 +19,21 @@ const SPIN_A_NOTCH = 16; // of the wheel
 
 /** Turns keys, mouse, wheel and fingers into words for the server; what the mouse turned is sent once a picture. */
 export class Hands {
+  held = new Set();
+  spin = 0;
+  touching = false;
+  frame = 0;
+  stop = new AbortController();
+
+  /**
+   * @param {HTMLCanvasElement} canvas
+   * @param {(words: object) => void} say
+   * @param {() => void} paused
+   */
   constructor(canvas, say, paused) {
-    Object.assign(this, { canvas, say, paused });
-    this.held = new Set();
-    this.spin = 0;
-    this.stop = new AbortController();
+    this.canvas = canvas;
+    this.say = say;
+    this.paused = paused;
     const on = (target, type, act, passive = false) =>
       target.addEventListener(type, act, { signal: this.stop.signal, passive });
     on(window, "keydown", (event) => this.key(event, true));
@@ -56,7 +66,7 @@ export class Hands {
     if (down) this.held.add(control);
     else this.held.delete(control);
     if (control === "fire" || control === "zap") this.say({ [control]: down });
-    else this.say({ turn: this.held.has("right") - this.held.has("left") });
+    else this.say({ turn: Number(this.held.has("right")) - Number(this.held.has("left")) });
   }
 
   pointer(event, down) {
@@ -71,8 +81,8 @@ export class Hands {
 
   turn(amount) {
     this.spin += amount;
-    this.frame ??= requestAnimationFrame(() => {
-      this.frame = null;
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
       this.say({ spin: this.spin });
       this.spin = 0;
     });

@@ -11,6 +11,29 @@ import { commandName, lives } from "./words.js";
  * player does what it does.
  */
 export default class LiveView {
+  /** @type {ReturnType<LiveView["buildReasons"]> | null} */
+  parts = null;
+  /** @type {Audience | null} */
+  audience = null;
+  /** @type {HTMLButtonElement | null} there while a film is shown */
+  playButton = null;
+  /** @type {{ paused: boolean } | null} */
+  filmed = null;
+  clock = el("output", { class: "film-clock" });
+  scrub = el("input", {
+    type: "range",
+    min: 0,
+    max: 1,
+    value: 0,
+    "aria-label": "Position in the game",
+    oninput: () => {
+      this.scrubbing = performance.now();
+      this.audience?.say({ seek: Number(this.scrub.value) });
+    },
+  });
+  scrubbing = -Infinity; // when the slider was last moved
+  rate = 27; // ticks a second
+
   constructor(settings) {
     this.settings = { player: "champion", games: "1", level: "1", kind: "", seed: "1", number: "0", ...settings };
     if (!["watch", "arcade", "film", "recording"].includes(this.settings.kind)) this.settings.kind = "";
@@ -125,7 +148,7 @@ export default class LiveView {
     const count = kind === "watch" || kind === "arcade" ? Number(games) : 1;
     const whose = kind === "arcade" ? "the arcade clients" : player;
     const cells = Array.from({ length: count }, (_, i) => tube(`game ${i + 1} of ${whose}`));
-    this.stage.style.setProperty("--across", Math.round(Math.sqrt(count)));
+    this.stage.style.setProperty("--across", String(Math.round(Math.sqrt(count))));
     this.element.dataset.kind = kind;
     this.stage.replaceChildren(...cells);
     const screens = cells.map((canvas) => new Screen(canvas, { fine: count <= 4 }));
@@ -147,17 +170,17 @@ export default class LiveView {
       (reason) => {
         write(this.note, reason || "the connection is lost, trying again");
       },
-      () => this.parts?.attention.checked,
+      () => this.parts?.attention.checked ?? false,
     );
   }
 
   pause() {
-    const button = this.tools.querySelector(".pause");
+    const button = /** @type {HTMLElement} */ (this.tools.querySelector(".pause"));
     const resting = button.getAttribute("aria-pressed") === "false";
     button.setAttribute("aria-pressed", String(resting));
     button.textContent = resting ? "Go on" : "Pause";
-    if (resting) this.audience.rest();
-    else this.audience.begin();
+    if (resting) this.audience?.rest();
+    else this.audience?.begin();
   }
 
   /** What the first game's player did in the last frame. */
@@ -188,7 +211,8 @@ export default class LiveView {
       const line = values.children[i] ?? values.appendChild(el("li", {}, el("span"), el("b"), el("i")));
       write(line.children[0], commandName([f, z, s]));
       write(line.children[1], short(value));
-      line.children[2].style.setProperty("--share", (value - low) / (high - low || 1));
+      const bar = /** @type {HTMLElement} */ (line.children[2]);
+      bar.style.setProperty("--share", String((value - low) / (high - low || 1)));
       if (game.chances) this.showChances(line, game.chances[i], game.support);
     });
   }
@@ -245,24 +269,12 @@ export default class LiveView {
   buildFilm() {
     const button = (label, text, act) =>
       el("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
-    this.playButton = button("Play or pause", "❚❚", () => this.audience.say({ pause: !this.filmed?.paused }));
-    this.scrub = el("input", {
-      type: "range",
-      min: 0,
-      max: 1,
-      value: 0,
-      "aria-label": "Position in the game",
-      oninput: () => {
-        this.scrubbing = performance.now();
-        this.audience.say({ seek: Number(this.scrub.value) });
-      },
-    });
-    this.clock = el("output", { class: "film-clock" });
+    this.playButton = button("Play or pause", "❚❚", () => this.audience?.say({ pause: !this.filmed?.paused }));
     this.film.replaceChildren(
-      button("Back to the start", "|◂", () => this.audience.say({ seek: 0 })),
-      button("One tick back", "◂", () => this.audience.say({ step: -1 })),
+      button("Back to the start", "|◂", () => this.audience?.say({ seek: 0 })),
+      button("One tick back", "◂", () => this.audience?.say({ step: -1 })),
       this.playButton,
-      button("One tick on", "▸", () => this.audience.say({ step: 1 })),
+      button("One tick on", "▸", () => this.audience?.say({ step: 1 })),
       choice(
         [
           [0.25, "¼×"],
@@ -273,7 +285,7 @@ export default class LiveView {
           [8, "8×"],
         ],
         1,
-        (speed) => this.audience.say({ speed: Number(speed) }),
+        (speed) => this.audience?.say({ speed: Number(speed) }),
       ),
       this.scrub,
       this.clock,
@@ -283,9 +295,9 @@ export default class LiveView {
 
   showFilm(film) {
     this.filmed = film;
-    this.playButton.textContent = film.paused ? "▶" : "❚❚";
-    this.scrub.max = Math.max(1, film.ticks);
-    if (!(performance.now() - this.scrubbing < 400)) this.scrub.value = film.tick;
+    if (this.playButton) this.playButton.textContent = film.paused ? "▶" : "❚❚";
+    this.scrub.max = String(Math.max(1, film.ticks));
+    if (performance.now() - this.scrubbing >= 400) this.scrub.value = film.tick;
     this.scrub.setAttribute("aria-valuetext", `tick ${film.tick} of ${film.ticks}`);
     const clock = (ticks) =>
       `${Math.floor(ticks / this.rate / 60)}:${String(Math.floor((ticks / this.rate) % 60)).padStart(2, "0")}`;
@@ -303,7 +315,7 @@ export default class LiveView {
     }[event.key];
     if (!words) return;
     event.preventDefault();
-    this.audience.say(words);
+    this.audience?.say(words);
   }
 
   destroy() {

@@ -9,6 +9,11 @@ import { commandName, lives } from "./words.js";
 
 /** Your game, and the champion's beside it. */
 export default class PlayView {
+  state = ""; // "ready", "playing", "paused", "over", "entering"
+  /** @type {{ mine: any, theirs: any, place: number | null }} what was last heard of both games */
+  last = { mine: null, theirs: null, place: null };
+  rivalName = "champion";
+
   constructor() {
     this.mine = tube("your game");
     this.theirs = tube("the champion's game");
@@ -112,7 +117,7 @@ export default class PlayView {
 
   start() {
     this.mine.focus();
-    document.activeElement?.blur();
+    /** @type {HTMLElement | null} */ (document.activeElement)?.blur();
     this.asked = { level: Number(this.level.value), seed: Math.floor(Math.random() * 2 ** 31) };
     this.audience.say({ start: this.asked });
   }
