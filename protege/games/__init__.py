@@ -1,7 +1,7 @@
 """What is played: the contract of a game, the two that come along, and how a user's own is found.
 
-A game is a table, not a framework: commands, console, page, league, doctor and benchmarks read it and nothing else. What
-needs torch or compiled code stands behind functions, so that reading the table costs nothing.
+A game is a table, not a framework: commands, console, page, league, doctor and benchmarks read it and nothing else.
+What needs torch or compiled code stands behind functions, so that reading the table costs nothing.
 """
 
 import importlib
@@ -16,7 +16,7 @@ from protege import ProtegeError
 from protege.runs.metrics import near
 
 if TYPE_CHECKING:
-    from protege.dashboard.live import Shows
+    from protege.dashboard.live import Views
     from protege.league.league import Opponent
     from protege.league.ledger import Filing, Result
     from protege.train.session import Trainer
@@ -96,7 +96,7 @@ class Game:
     measure: Callable[..., Figures]  # (player, *, games, seed, threads, runs) -> flat figures with 95 % intervals
     teachers: Sequence[str] = ()  # scripted players that a finished training is compared with
     contests: Callable[[], Contests] | None = None  # without it there is no league
-    views: Callable[..., "Shows"] | None = None  # what the page shows of it; without it the page has charts only
+    views: Callable[..., "Views"] | None = None  # what the page shows of it; without it the page has charts only
     commands: Mapping[str, Callable[[], Command]] = field(default_factory=dict)  # eval, watch, match, serve ...
     benchmarks: Mapping[str, Callable[[], Callable[[float], Figures]]] = field(default_factory=dict)
     checks: Callable[[], Sequence[Check]] = lambda: ()  # of what this machine has for it

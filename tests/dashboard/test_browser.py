@@ -15,8 +15,8 @@ import pytest
 from protege.dashboard import server
 from protege.games.tempest.page.human import HumanGame
 from protege.games.tempest.page.live import LiveGames
-from protege.games.tempest.page.views import TempestShows
-from protege.runs.metrics import Metric
+from protege.games.tempest.page.views import TempestViews
+from protege.runs.metrics import Card, Metric
 from protege.runs.run import create_run, open_run
 from protege.train.controls import Scheduled, Switches
 from tests.cli.terminals import Terminal
@@ -47,7 +47,7 @@ def visits(browser: Any) -> Iterator[Visits]:
 @pytest.fixture
 def one(tmp_path: Path) -> Iterator[Any]:
     """A run in training with 50 turns of values and every switch there is, and its page."""
-    with make_run(tmp_path, "one") as run, served(tmp_path, {"tempest": TempestShows(tmp_path)}) as page:
+    with make_run(tmp_path, "one") as run, served(tmp_path, {"tempest": TempestViews(tmp_path)}) as page:
         run.show_switches(Switches(1e-3, dict.fromkeys(("attention", "replay", "flush"), str)).view())
         yield run, page
 
@@ -102,7 +102,7 @@ def test_a_training_is_watched_and_steered_to_its_end(tmp_path, visits):
             wait_for_points(page, family, 2)
         before = points(page, "loss")
         wait_until(lambda: points(page, "loss") > before)
-        assert page.locator(".gauge").count() == 4 and "× teacher" in page.locator(".exam").inner_text()
+        assert page.locator(".gauge").count() == 4 and "× teacher" in page.locator(".evaluation").inner_text()
         # The pupil plays, with the weights that were saved last.
         moves(page, ".preview canvas")
         # What the buttons say is done.
@@ -175,7 +175,7 @@ def test_the_page_loads_without_an_error_and_asks_nobody_else(one, visits, monke
     monkeypatch.setattr(server, "LOOK_SECONDS", 0.2)
     page = visits.open(served_page.url)
     chart(page, "loss").wait_for()
-    for view in ("#/live?player=teacher", "#/play", "#/"):
+    for view in ("#/tempest/live?player=teacher", "#/tempest/play", "#/"):
         page.goto(served_page.url + view)
         page.wait_for_timeout(700)
     assert visits.errors == [] and visits.hosts == {served_page.url.split("/")[2]}
@@ -193,22 +193,27 @@ def test_values_that_are_logged_appear_by_themselves(one, visits):
     page.locator(".events li", has_text="teacher off").wait_for()
     wait_until(lambda: points(page, "loss") == 55)
     assert page.locator(".events li").first.inner_text().endswith("teacher off")
-    assert page.locator(".exam-score").inner_text() == "5,000"
+    assert page.locator(".evaluation-score").inner_text() == "5,000"
     assert (
-        "4,950 to 5,050" in page.locator(".exam").inner_text() and "2.5 × teacher" in page.locator(".exam").inner_text()
+        "4,950 to 5,050" in page.locator(".evaluation").inner_text()
+        and "2.5 × teacher" in page.locator(".evaluation").inner_text()
     )
 
 
 def test_a_run_of_battles_is_told_in_agent_steps_and_percent(tmp_path, visits):
-    ends = [Metric(f"exam_success{end}", "share", "of held-out battles: won", "exams") for end in ("", "_low", "_high")]
-    with create_run("echelon", "ppo", {}, ends, name="squad", score="exam_success", folder=tmp_path) as run:
-        run.log(41_000, exam_success=0.985, exam_success_low=0.957, exam_success_high=0.995)
+    success = Metric("success", "fraction", "of held-out battles: won", "evaluation", interval=("worst", "best"))
+    ends = [Metric(name, "fraction", "an end of it", "evaluation") for name in ("worst", "best")]
+    metrics = [success, *ends]
+    with create_run(
+        "echelon", "ppo", {}, metrics, name="squad", score="success", unit="agent-step", folder=tmp_path
+    ) as run:
+        run.log(41_000, success=0.985, worst=0.957, best=0.995)
         with served(tmp_path) as served_page:
             page = visits.open(f"{served_page.url}#/run/squad")
             page.locator(".run-title", has_text="agent-step 41,000").wait_for()
-            assert page.locator(".exam-score").inner_text().replace("\u202f", " ") == "98.5 %"
-            told = page.locator(".exam").inner_text().replace("\u202f", " ")
-            assert "of its exam battles, 95.7 % to 99.5 %" in told
+            assert page.locator(".evaluation-score").inner_text().replace("\u202f", " ") == "98.5 %"
+            told = page.locator(".evaluation").inner_text().replace("\u202f", " ")
+            assert "success, 95.7 % to 99.5 %" in told
             assert "98.5" in page.locator(".runs-list").inner_text()
 
 
@@ -302,17 +307,17 @@ def test_runs_are_compared_in_one_chart_and_taken_along_as_csv(tmp_path, visits)
 
 def test_only_what_a_learner_declares_has_a_gauge_a_card_or_a_chart(tmp_path, visits):
     more = (
-        Metric("replay_size", "moves", "moves in memory", "replay"),
-        Metric("replay_teacher", "moves", "played by the teacher", "replay"),
-        Metric("replay_pupil", "moves", "played by the pupil", "replay"),
-        Metric("replay_random", "moves", "played at random", "replay"),
-        Metric("dropped", "", "moves that were lost", "dropped items"),
-        Metric("teacher_share", "share", "frames that the teacher plays", "exploration"),
-    )
+        Metric("stored", "moves", "moves in the replay", "replay", card=Card("replay", 2)),
+        *(
+            Metric(f"by_{who}", "moves", f"played by {who}", "replay", label=who, card=Card("replay holds", 4, "mix"))
+            for who in ("teacher", "pupil", "random")
+        ),
+        Metric("lost", "", "moves that were lost", "dropped items", card=Card("dropped", 3)),
+        Metric("advice", "fraction", "of the frames: played by the teacher", "exploration",
+               card=Card("teacher", 3, "gauge", 1.0)),
+    )  # fmt: skip
     with make_run(tmp_path, "plain"), make_run(tmp_path, "replayed", 5, (*METRICS, *more)) as run:
-        run.log(
-            5000, replay_size=8e6, replay_teacher=2e6, replay_pupil=5e6, replay_random=1e6, dropped=3, teacher_share=0.4
-        )
+        run.log(5000, stored=8e6, by_teacher=2e6, by_pupil=5e6, by_random=1e6, lost=3, advice=0.4)
         with served(tmp_path) as served_page:
             page = visits.open(f"{served_page.url}#/run/plain")
             chart(page, "loss").wait_for()
@@ -444,7 +449,7 @@ def test_a_switch_that_the_run_does_not_confirm_goes_back(one, visits):
 
 def test_a_grid_of_games_is_watched_and_paused(one, visits):
     _, served_page = one
-    page = visits.open(f"{served_page.url}#/live?player=teacher&games=4&level=9")
+    page = visits.open(f"{served_page.url}#/tempest/live?player=teacher&games=4&level=9")
     moves(page, ".stage canvas:nth-child(4)")
     assert page.locator(".control").inner_text() == "teacher"
     assert re.fullmatch(r"(stay|(left|right) \d+)( \+ fire)?( \+ zap)?", page.locator(".action").inner_text())
@@ -459,8 +464,8 @@ def test_a_grid_of_games_is_watched_and_paused(one, visits):
 
 def test_a_rainbow_pupils_distributions_and_attention_are_shown(tmp_path, visits):
     pupil = str(save_rainbow(tmp_path))
-    with served(tmp_path, {"tempest": TempestShows(tmp_path, (pupil,))}) as served_page:
-        page = visits.open(f"{served_page.url}#/live?{urlencode({'player': pupil, 'level': 9})}")
+    with served(tmp_path, {"tempest": TempestViews(tmp_path, (pupil,))}) as served_page:
+        page = visits.open(f"{served_page.url}#/tempest/live?{urlencode({'player': pupil, 'level': 9})}")
         moves(page, ".stage canvas")
         page.locator(".values .chances").nth(4).wait_for()
         assert re.match("returns from −?-?100 to 100", page.locator(".values .chances").first.get_attribute("title"))
@@ -476,7 +481,7 @@ def test_a_rainbow_pupils_distributions_and_attention_are_shown(tmp_path, visits
 
 def test_an_evaluation_game_is_played_paused_stepped_and_scrubbed(one, visits):
     _, served_page = one
-    page = visits.open(f"{served_page.url}#/live?player=teacher&kind=film&seed=1&number=2")
+    page = visits.open(f"{served_page.url}#/tempest/live?player=teacher&kind=film&seed=1&number=2")
 
     def tick() -> int:
         return int(page.get_attribute(".film", "data-tick") or 0)
@@ -499,7 +504,7 @@ def test_an_evaluation_game_is_played_paused_stepped_and_scrubbed(one, visits):
 
 def test_a_player_that_is_not_there_is_explained(one, visits):
     _, served_page = one
-    page = visits.open(f"{served_page.url}#/live?player=nobody")
+    page = visits.open(f"{served_page.url}#/tempest/live?player=nobody")
     page.locator(".stage-note", has_text="there is no player 'nobody' here").wait_for()
 
 
@@ -523,7 +528,7 @@ def steady_lane(page: Any) -> int:
 def my_game(one, visits) -> Any:
     """A game of one's own that has just begun: for some seconds nothing can harm the ship."""
     _, served_page = one
-    page = visits.open(f"{served_page.url}#/play")
+    page = visits.open(f"{served_page.url}#/tempest/play")
     page.locator(".start").wait_for(timeout=1000 * LONG_PATIENCE_S)
     page.click(".start")
     page.wait_for_selector('.play-view[data-state="playing"]')
@@ -570,7 +575,7 @@ def test_a_game_waits_while_it_is_paused(my_game):
 def test_a_good_game_ends_in_the_table(one, visits, monkeypatch):
     _, served_page = one
     monkeypatch.setattr(HumanGame, "rate", 1000.0)
-    page = visits.open(f"{served_page.url}#/play")
+    page = visits.open(f"{served_page.url}#/tempest/play")
     page.locator(".start").wait_for(timeout=1000 * LONG_PATIENCE_S)
     page.click(".start")
     page.keyboard.down(" ")
@@ -607,7 +612,12 @@ def test_nothing_is_wider_than_a_phone(one, visits, width):
     _, served_page = one
     page = visits.open(served_page.url, {"width": width, "height": 700}, has_touch=True)
     wide = "document.documentElement.scrollWidth > innerWidth"
-    for view in ("#/run/one", "#/live?player=teacher&games=4", "#/live?player=teacher&kind=film", "#/play"):
+    for view in (
+        "#/run/one",
+        "#/tempest/live?player=teacher&games=4",
+        "#/tempest/live?player=teacher&kind=film",
+        "#/tempest/play",
+    ):
         page.goto(served_page.url + view)
         page.wait_for_timeout(800)
         assert not page.evaluate(wide), view
@@ -650,8 +660,8 @@ def test_the_heap_is_flat_over_ten_accelerated_minutes(tmp_path, visits, monkeyp
     monkeypatch.setattr(server, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr("protege.dashboard.feeds.REMEMBERED_S", 0.0)
     monkeypatch.setattr(LiveGames, "rate", 20 * LiveGames.rate)
-    with make_run(tmp_path, "one") as run, served(tmp_path, {"tempest": TempestShows(tmp_path)}) as served_page:
-        charts, game = visits.open(served_page.url), visits.open(f"{served_page.url}#/live?player=teacher")
+    with make_run(tmp_path, "one") as run, served(tmp_path, {"tempest": TempestViews(tmp_path)}) as served_page:
+        charts, game = visits.open(served_page.url), visits.open(f"{served_page.url}#/tempest/live?player=teacher")
         wait_until(lambda: points(charts, "loss") == 50)
         moves(game, ".stage canvas")
         sizes = []

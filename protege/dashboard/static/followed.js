@@ -1,29 +1,38 @@
 // A run that the page follows: what it is, and everything it has measured, in bounded memory.
 
-import { History } from "./charts.js";
 import { address, ask } from "./page.js";
+import { History } from "./series.js";
 
 const MOST_EVENTS = 60; // kept on the page
 
 export class FollowedRun {
+  /** @type {Map<string, History>} */
+  histories = new Map();
+  /** @type {{ kind: string, text: string, time: number }[]} */
+  events = [];
+  place = { row: 0, event: 0 };
+  status = "";
+  /** @type {Record<string, any>} */
+  switches = {};
+  step = 0;
+  /** @type {any} */
+  info;
+  /** @type {import("./families.js").Metric[]} */
+  metrics = [];
+  /** @type {string[]} */
+  recordings = [];
+  /** @type {Map<string, import("./families.js").Metric[]>} */
+  families = new Map();
+
+  /** @param {string} name */
   constructor(name) {
     this.name = name;
-    this.histories = new Map();
-    this.events = [];
-    this.place = { row: 0, event: 0 };
-    this.status = "";
-    this.switches = {};
-    this.step = 0;
   }
 
   async load() {
-    const { info, status, metrics, latest, switches, recordings, playable } = await ask(address("runs", this.name));
-    Object.assign(this, { info, status, metrics, latest, switches, recordings, playable });
-    this.families = new Map();
-    for (const metric of metrics) {
-      if (!this.families.has(metric.family)) this.families.set(metric.family, []);
-      this.families.get(metric.family).push(metric);
-    }
+    const { info, status, metrics, switches, recordings } = await ask(address("runs", this.name));
+    Object.assign(this, { info, status, metrics, switches, recordings });
+    this.families = Map.groupBy(metrics, (/** @type {any} */ metric) => metric.family);
   }
 
   /** Take news from the feed. */
@@ -33,19 +42,16 @@ export class FollowedRun {
     this.step = news.step;
     this.switches = news.switches;
     for (const [name, points] of Object.entries(news.points)) {
-      if (!this.histories.has(name)) this.histories.set(name, new History());
-      this.histories.get(name).add(points);
+      const history = this.histories.get(name) ?? new History();
+      this.histories.set(name, history);
+      history.add(points);
     }
     this.events.push(...news.events);
     this.events.splice(0, Math.max(0, this.events.length - MOST_EVENTS));
   }
 
-  metric(names) {
-    for (const name of names) {
-      const metric = this.metrics.find((one) => one.name === name);
-      if (metric) return metric;
-    }
-    return null;
+  metric(name) {
+    return this.metrics.find((one) => one.name === name) ?? null;
   }
 
   last(name) {
@@ -79,7 +85,8 @@ export class FollowedRun {
 
   /** Seconds of training: from each start to the last value before the next one. */
   get trained() {
-    const times = [...this.histories.values()].reduce((most, one) => (one.length > most.length ? one.times : most), []);
+    const columns = [...this.histories.values()].map((one) => one.times);
+    const times = columns.reduce((most, one) => (one.length > most.length ? one : most), []);
     const starts = this.info.starts.map((start) => Date.parse(start.time) / 1000);
     return starts.reduce((sum, start, i) => {
       const next = starts[i + 1] ?? Infinity;
@@ -90,12 +97,13 @@ export class FollowedRun {
 
   /** Share of the budget that is used up, and seconds left, as far as the settings tell. */
   get progress() {
-    const { minutes = 0, frames = 0 } = this.info.config;
+    const { minutes = 0, deterministic, [`${this.info.unit.replace("-", "_")}s`]: steps = 0 } = this.info.config;
     const shares = [];
-    if (frames) shares.push(this.step / frames);
-    if (minutes && !this.info.config.deterministic) shares.push(this.trained / (60 * minutes));
+    if (steps) shares.push(this.step / steps);
+    if (minutes && !deterministic) shares.push(this.trained / (60 * minutes));
     if (!shares.length) return null;
-    const share = this.last("progress") ?? Math.min(1, Math.max(...shares));
+    const logged = this.metrics.find((metric) => metric.role === "progress");
+    const share = (logged && this.last(logged.name)) ?? Math.min(1, Math.max(...shares));
     return { share, left: share > 0.005 ? (this.trained * (1 - share)) / share : null };
   }
 }

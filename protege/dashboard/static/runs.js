@@ -1,46 +1,45 @@
-// The training view: which runs there are, gauges and cards for what a run declares, charts, events, controls.
+// The training view: which runs there are, the headline figures of one, charts, events, controls.
 
 import { BigChart } from "./bigchart.js";
+import { Cards } from "./cards.js";
 import { SmallChart } from "./charts.js";
 import { Controls } from "./controls.js";
+import { labelOf } from "./families.js";
 import { FollowedRun } from "./followed.js";
-import { Gauge } from "./gauge.js";
-import { Preview } from "./live.js";
-import { address, ago, ask, duration, el, short, toast, whole, withUnit } from "./page.js";
+import { games, linksOf, tabs } from "./games.js";
+import { ago, duration, whole, withUnit } from "./numbers.js";
+import { address, ask, el, toast } from "./page.js";
 
-// Which metric feeds which gauge or card; the first that a run has declared is taken, and without any there is none.
-const GAUGES = [
-  { label: "loss", metrics: ["loss", "value_loss"] },
-  { label: "reward", metrics: ["reward_100k", "reward_1m", "battle_reward"] },
-  { label: "exploration", metrics: ["epsilon"], most: 1, control: "epsilon" },
-  { label: "teacher", metrics: ["teacher_share", "distillation"], most: 1, control: "teacher" },
+/** Links to tabs, as a sentence. */
+const linkTo = (tab, i, all) => [
+  i === 0 ? "" : i < all.length - 1 ? ", " : " or ",
+  el("a", { href: tab.address }, tab.title),
+  i < all.length - 1 ? "" : ".",
 ];
-const CARDS = [
-  { label: "frames/s", metrics: ["frames_per_s"], bare: true },
-  { label: "agent-steps/s", metrics: ["agent_steps_per_s"], bare: true },
-  { label: "updates/s", metrics: ["updates_per_s"], bare: true },
-  { label: "inference", metrics: ["inference_ms"] },
-  { label: "clients", metrics: ["clients"] },
-  { label: "replay", metrics: ["replay_size"] },
-  { label: "dropped", metrics: ["dropped"] },
-  { label: "learning rate", metrics: ["learning_rate"], control: "learning_rate" },
-  { label: "level", metrics: ["exam_level", "training_level"] },
-  { label: "points/life", metrics: ["exam_points_per_life"], bare: true },
-  { label: "agreement", metrics: ["agreement"] },
-  { label: "training battles won", metrics: ["win_rate"] },
-];
-const STEPS = { tempest: "frame", echelon: "agent-step" };
-const VALUE_RANGE = ["q_min", "q_mean", "q_max"];
-const COMPOSITION = ["replay_teacher", "replay_pupil", "replay_random"];
-
-const bestOf = ({ game, best_score }) => withUnit(best_score, game === "echelon" ? "share" : "");
 
 export class RunsView {
+  /** @type {FollowedRun[]} the first is the one that the page is about */
+  followed = [];
+  /** @type {any[]} */
+  summaries = [];
+  /** @type {Map<string, SmallChart>} by family */
+  charts = new Map();
+  /** @type {{ cards: Cards, controls: Controls } | null} */
+  built = null;
+  /** @type {{ element: HTMLElement, close: () => void } | null} */
+  preview = null;
+  /** @type {BigChart | null} */
+  big = null;
+  frame = 0;
+  title = el("div", { class: "run-title" });
+  evaluation = el("div", { class: "evaluation" });
+  progress = el("div", { class: "progress" });
+  grid = el("section", { class: "charts", "aria-label": "Charts" });
+  events = el("ol", { class: "events" });
+
   constructor(feed, about) {
     this.feed = feed;
     this.about = about;
-    this.followed = [];
-    this.charts = new Map();
     this.list = el("ul", { class: "runs-list" });
     this.main = el("div", { class: "run-main" });
     this.element = el(
@@ -73,16 +72,8 @@ export class RunsView {
           { class: "empty" },
           el("h1", {}, "No runs yet"),
           el("p", {}, "A training that is started now appears here by itself:"),
-          el("pre", {}, "protege train tempest --minutes 10"),
-          el(
-            "p",
-            {},
-            "Or ",
-            el("a", { href: "#/live" }, "watch a player"),
-            " or ",
-            el("a", { href: "#/play" }, "play yourself"),
-            ".",
-          ),
+          el("pre", {}, `protege train ${[...games.keys()][0] ?? "GAME"} --minutes 10`),
+          tabs().length ? el("p", {}, "Or open ", tabs().flatMap(linkTo)) : null,
         ),
       );
       return;
@@ -139,7 +130,14 @@ export class RunsView {
           },
           el("i", { class: "lamp", "data-status": summary.status }),
           el("span", { class: "run-name" }, summary.name),
-          el("small", {}, summary.status, summary.best_score === null ? "" : ` · ${bestOf(summary)}`),
+          el(
+            "small",
+            {},
+            summary.status,
+            summary.best_score === null
+              ? ""
+              : ` · ${withUnit(summary.best_score, summary.score_unit === "fraction" ? "fraction" : "")}`,
+          ),
         ),
       );
     });
@@ -150,7 +148,7 @@ export class RunsView {
   compare(name, wanted) {
     const others = this.followed.map((run) => run.name).filter((other) => other !== name);
     const names = wanted ? [...others, name] : others;
-    document.activeElement?.blur();
+    /** @type {HTMLElement | null} */ (document.activeElement)?.blur();
     if (!names.length) return this.showList();
     const rest = names.slice(1).map(encodeURIComponent).join(",");
     location.hash = `/run/${encodeURIComponent(names[0])}${rest ? `?compare=${rest}` : ""}`;
@@ -160,42 +158,34 @@ export class RunsView {
 
   build() {
     const run = this.primary;
-    this.built = { gauges: [], cards: [] };
-    const has = (part) => run.metric(part.metrics);
-    this.gauges = el("div", { class: "gauges" });
-    for (const gauge of GAUGES.filter(has)) {
-      const made = new Gauge(gauge, run.metric(gauge.metrics));
-      this.built.gauges.push(made);
-      this.gauges.append(made.element);
+    const built = (this.built = { cards: new Cards(run), controls: new Controls(run, this.about.controls) });
+    built.cards.add("web viewers", "pages that follow runs on this server", (value) => {
+      value.value = whole(this.feed.viewers);
+    });
+    if (run.progress) {
+      built.cards.add("time left", "estimated from the run's budget", (value, card) => {
+        card.hidden = run.status !== "running";
+        value.value = duration(run.progress?.left ?? NaN);
+      });
     }
-    this.cards = el("div", { class: "cards" });
-    this.addCards(run, has);
-    this.title = el("div", { class: "run-title" });
-    this.controls = new Controls(run, this.about.controls);
-    this.progress = el("div", { class: "progress" });
-    this.exam = el("div", { class: "exam" });
     this.preview?.close();
-    const shown = this.about.games.includes(run.info.game);
-    this.preview = shown && run.info.game !== "echelon" ? new Preview(run.info.game, run.name) : null;
-    const battles = shown && run.info.game === "echelon" ? `#/battle?${new URLSearchParams({ run: run.name })}` : null;
-    this.grid = el("section", { class: "charts", "aria-label": "Charts" });
+    this.preview = linksOf(run.info.game).preview?.(run) ?? null;
+    this.grid.replaceChildren();
     for (const [family, metrics] of run.families) {
       const chart = new SmallChart(family, metrics, (name) => this.openBig(name));
       this.charts.set(family, chart);
       this.grid.append(chart.element);
     }
-    this.events = el("ol", { class: "events" });
     this.main.replaceChildren(
       el(
         "section",
         { class: "hero" },
-        el("div", { class: "hero-text" }, this.title, this.exam, this.progress, this.controls.actions),
+        el("div", { class: "hero-text" }, this.title, this.evaluation, this.progress, built.controls.actions),
         this.preview?.element ?? null,
-        battles && el("a", { class: "button", href: battles }, "Watch its battles as they finish"),
-        this.gauges,
+        built.cards.gauges,
       ),
-      this.controls.element,
-      this.cards,
+      built.controls.element,
+      built.cards.cards,
       this.grid,
       el(
         "section",
@@ -206,56 +196,6 @@ export class RunsView {
       ),
     );
     this.draw();
-  }
-
-  addCards(run, has) {
-    const add = (label, title, fill) => {
-      const value = el("output", { class: "card-value" });
-      const card = el("div", { class: "card", title, "data-card": label }, el("h3", {}, label), value);
-      this.built.cards.push(() => fill(value, card));
-      this.cards.append(card);
-    };
-    for (const card of CARDS.filter(has)) {
-      const metric = run.metric(card.metrics);
-      const unit = card.bare ? "" : metric.unit;
-      add(card.label, metric.meaning, (value) => {
-        value.value = withUnit(run.last(metric.name), unit) + (run.isOverridden(card.control) ? "*" : "");
-      });
-    }
-    if (VALUE_RANGE.every((name) => run.metric([name]))) {
-      add("Q range", "lowest, mean and highest action value", (value) => {
-        const [low, mean, high] = VALUE_RANGE.map((name) => run.last(name));
-        value.value = low === null ? "–" : [low, high].map((end) => short(Number(end.toPrecision(2)))).join("…");
-        value.title = `mean ${short(mean)}`;
-      });
-    }
-    if (COMPOSITION.some((name) => run.metric([name]))) {
-      add("replay holds", "who played what the learner learns from", (value, card) => {
-        const parts = COMPOSITION.map((name) => run.last(name) ?? 0);
-        const sum = parts.reduce((a, b) => a + b, 0) || 1;
-        const names = COMPOSITION.map((name) => name.replace("replay_", ""));
-        value.value = parts.map((part, i) => `${names[i]} ${Math.round((100 * part) / sum)} %`).join(", ");
-        let bar = card.querySelector(".mix");
-        if (!bar)
-          card.append(
-            (bar = el(
-              "div",
-              { class: "mix" },
-              names.map((name) => el("i", { "data-part": name })),
-            )),
-          );
-        [...bar.children].forEach((piece, i) => piece.style.setProperty("flex-grow", parts[i] / sum));
-      });
-    }
-    add("web viewers", "pages that follow runs on this server", (value) => {
-      value.value = whole(this.feed.viewers);
-    });
-    if (run.progress) {
-      add("time left", "estimated from the run's budget", (value, card) => {
-        card.hidden = run.status !== "running";
-        value.value = duration(run.progress?.left ?? NaN);
-      });
-    }
   }
 
   settings(run) {
@@ -276,14 +216,8 @@ export class RunsView {
   recordings(run) {
     if (!run.recordings.length) return null;
     const show = (file) => {
-      if (file.endsWith(`.${run.info.game}`)) {
-        const asked = new URLSearchParams({ player: run.name, kind: "recording", recording: file });
-        return el("a", { class: "button", href: `#/live?${asked}` }, `Watch ${file}`);
-      }
-      if (file.endsWith(".rec")) {
-        const asked = new URLSearchParams({ run: run.name, file });
-        return el("a", { class: "button", href: `#/battle?${asked}` }, `Watch ${file}`);
-      }
+      const watched = linksOf(run.info.game).recordingAddress?.(run, file);
+      if (watched) return el("a", { class: "button", href: watched }, `Watch ${file}`);
       const source = address("runs", run.name, "recordings", file);
       return el(
         "figure",
@@ -316,23 +250,19 @@ export class RunsView {
   }
 
   drawSoon() {
-    if (this.frame) return;
-    this.frame = requestAnimationFrame(() => {
-      this.frame = null;
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
       this.draw();
     });
   }
 
   draw() {
     const run = this.primary;
-    if (!run?.families || !this.title) return;
+    if (!run || !this.built) return;
     for (const chart of this.charts.values()) chart.show(this.followed);
     this.grid.classList.toggle("comparing", this.followed.length > 1);
-    for (const gauge of this.built.gauges) {
-      gauge.show(run.histories.get(gauge.metric.name), run.isOverridden(gauge.control));
-    }
-    for (const fill of this.built.cards) fill();
-    this.controls.show();
+    this.built.cards.show();
+    this.built.controls.show();
     this.title.replaceChildren(
       el("h1", {}, run.name),
       el(
@@ -340,14 +270,15 @@ export class RunsView {
         {},
         el("i", { class: "lamp", "data-status": run.status }),
         run.status,
-        ` · ${run.info.game}, ${run.info.learner} · ${STEPS[run.info.game] ?? "step"} ${whole(run.step)}`,
+        ` · ${run.info.game}, ${run.info.learner} · ${run.info.unit} ${whole(run.step)}`,
         run.now && run.status === "running" ? "" : run.now ? ` · ${ago(Date.now() / 1000 - run.now)}` : "",
       ),
     );
-    this.drawExam(run);
-    const { share, left } = run.progress ?? {};
-    this.progress.hidden = share === undefined || run.status !== "running";
-    if (!this.progress.hidden) {
+    this.drawEvaluation(run);
+    const { progress } = run;
+    this.progress.hidden = progress === null || run.status !== "running";
+    if (progress && !this.progress.hidden) {
+      const { share, left } = progress;
       const text = left === null ? "just started" : `${duration(left)} left`;
       this.progress.replaceChildren(
         el("progress", { max: 1, value: share, "aria-label": "budget used" }),
@@ -370,28 +301,30 @@ export class RunsView {
   }
 
   /** The figure it is all about: how the pupil does beside its teacher. */
-  drawExam(run) {
-    const score = run.info.score ? run.last(run.info.score) : null;
-    this.exam.hidden = score === null;
+  drawEvaluation(run) {
+    const metric = run.metric(run.info.score);
+    const score = metric ? run.last(metric.name) : null;
+    this.evaluation.hidden = score === null;
     if (score === null) return;
-    const [low, high] = ["low", "high"].map((end) => run.last(`${run.info.score}_${end}`));
-    const teacher = run.last("teacher_score");
-    const isShare = run.metric([run.info.score])?.unit === "share";
-    const [what, unit] = isShare ? ["of its exam battles", "share"] : ["points", ""];
-    this.exam.replaceChildren(
-      el("output", { class: "exam-score" }, isShare ? withUnit(score, unit) : whole(score)),
+    const isFraction = metric.unit === "fraction";
+    const [what, unit] = isFraction ? [labelOf(metric), metric.unit] : [metric.unit, ""];
+    const [low, high] = (metric.interval ?? []).map((end) => withUnit(run.last(end), unit));
+    const baseline = metric.baseline ? run.last(metric.baseline) : null;
+    const times = baseline && `${(score / baseline).toFixed(1)} × ${labelOf(run.metric(metric.baseline))}`;
+    this.evaluation.replaceChildren(
+      el("output", { class: "evaluation-score" }, isFraction ? withUnit(score, unit) : whole(score)),
       el(
         "p",
         {},
-        low === null ? what : `${what}, ${withUnit(low, unit)} to ${withUnit(high, unit)}`,
-        teacher ? el("b", { class: score > teacher ? "good" : "" }, ` ${(score / teacher).toFixed(1)} × teacher`) : "",
+        low === undefined ? what : `${what}, ${low} to ${high}`,
+        times ? el("b", { class: score > baseline ? "good" : "" }, ` ${times}`) : "",
       ),
     );
   }
 
   openBig(family) {
     this.big?.element.open && this.big.element.close();
-    this.big = new BigChart(family, this.primary.families.get(family), this.followed);
+    this.big = new BigChart(family, this.primary.families.get(family) ?? [], this.followed);
   }
 
   close() {

@@ -50,7 +50,7 @@ def training(seconds: float) -> Figures:
     for _ in range(2):
         rate, timing = rate_of(together)
         rates.append(rate)
-        shares.append({name: value for name, value in timing.figures.items() if name.startswith("share_")})
+        shares.append({name: value for name, value in timing.figures.items() if name.startswith("time_")})
         # The same schedule, so many frames that both take about as long; exams at the same point.
         frames = int(rate * slice_s / 2)
         in_turn = TempestConfig(frames=frames, eval_every=frames // 2, deterministic=True)
@@ -69,7 +69,7 @@ def dashboard(seconds: float) -> Figures:
     import tempfile
     from pathlib import Path
 
-    from protege.dashboard.process import READY, Beside
+    from protege.dashboard.process import READY, ServerProcess
     from protege.games.tempest.training.config import PRESETS
     from protege.games.tempest.training.trainer import TRAINER
     from protege.runs.run import Training
@@ -88,7 +88,7 @@ def dashboard(seconds: float) -> Figures:
         def prepare(self, run: Training) -> None:
             self.run = run
             words = ["dashboard", "--no-browser", "--runs", str(run.path.parent), "--port", "0"]
-            self.page = Beside(words, self.page_is_there)
+            self.page = ServerProcess(words, self.page_is_there)
 
         def page_is_there(self, line: str) -> None:
             if line.startswith(READY):
