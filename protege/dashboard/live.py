@@ -61,9 +61,12 @@ class Page:
 class Views(Protocol):
     """What of a game can be watched."""
 
-    game: str
-    style: Sequence[Metric]  # what a league tells of how its players play
-    page: Page
+    @property
+    def game(self) -> str: ...
+    @property
+    def style(self) -> Sequence[Metric]: ...  # what a league tells of how its players play
+    @property
+    def page(self) -> Page: ...
 
     def about(self) -> dict[str, Any]:
         """What a page needs to know to ask for live views: who can be watched, and what else there is to choose."""

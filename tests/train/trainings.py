@@ -1,5 +1,10 @@
 """What tests of trainings share: observers that remember or fail, and what makes two checkpoints the same."""
 
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -10,7 +15,7 @@ class Notes(Observer):
     """An observer that remembers."""
 
     def __init__(self):
-        self.reports, self.exams, self.notes, self.figures = [], [], [], []
+        self.reports, self.results, self.notes, self.figures = [], [], [], []
 
     def started(self, report, done):
         self.reports.append(report)
@@ -18,11 +23,11 @@ class Notes(Observer):
     def progressed(self, step, done, figures):
         self.figures.append(figures)
 
-    def examined(self, exam, teacher, best):
-        self.exams.append(exam)
+    def evaluated(self, result, best):
+        self.results.append(result)
 
-    def switched(self, switches):
-        self.switches = switches
+    def controlled(self, controls):
+        self.controls = controls
 
     def noted(self, text):
         self.notes.append(text)
@@ -32,10 +37,32 @@ class Notes(Observer):
 
 
 class Crash(Notes):
-    """Ends the training at the first exam, as a power cut would."""
+    """Ends the training at the first evaluation, as a power cut would."""
 
-    def examined(self, exam, teacher, best):
+    def evaluated(self, result, best):
         raise RuntimeError("power cut")
+
+
+@dataclass
+class Alone:
+    """The context of a session that no loop drives."""
+
+    folder: Path
+    at: float = 0.1  # how far the budget is used up
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def run(self) -> Any:
+        return SimpleNamespace(name="alone", path=self.folder / "alone", replay=self.folder / "replay")
+
+    def progress(self) -> float:
+        return self.at
+
+    def note(self, text: str, event: str = "") -> None:
+        self.notes.append(text)
+
+    def save(self) -> None:
+        """Nobody goes on from here."""
 
 
 def assert_same(one, other):

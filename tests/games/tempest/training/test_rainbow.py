@@ -1,4 +1,4 @@
-"""Practice with a memory: who chooses, what is stored, when an update is due."""
+"""Rainbow at work: who chooses, what is stored, when an update is due."""
 
 import math
 import threading
@@ -14,16 +14,24 @@ from protege.games.tempest.agents.attention import AttentionConfig, Body
 from protege.games.tempest.rules import ram
 from protege.games.tempest.task.actions import ACTIONS
 from protege.games.tempest.task.env import TASK_VERSION, Games, starts
+from protege.games.tempest.training.behaviour import Behaviour
 from protege.games.tempest.training.config import PRESETS, RainbowTraining, TempestConfig
-from protege.games.tempest.training.rainbow import Behaviour, RainbowPractice
-from protege.learn.rainbow import RainbowConfig
+from protege.games.tempest.training.rainbow import RainbowSession
+from protege.games.tempest.training.session import TempestSnapshot
+from protege.games.tempest.training.sources import SimulatorSource
 from protege.learn.replay import Actor, ReplayConfig
 from protege.runs.checkpoints import load, save
+from protege.train.session import Result
+from tests.train.trainings import Alone
 
 TINY = RainbowTraining(
     games=8,
     piece=4,
-    learner=RainbowConfig(batch=16, minimum_fill=40, samples_per_frame=1.0, acting_every=2, target_every=3),
+    batch=16,
+    minimum_fill=40,
+    samples_per_frame=1.0,
+    acting_every=2,
+    target_every=3,
     network=AttentionConfig(hidden=16),
     replay=ReplayConfig(capacity=2_000, steps=3),
     schedule_frames=1_000_000,
@@ -33,16 +41,26 @@ TINY = RainbowTraining(
 CONFIG = TempestConfig(learner="rainbow", frames=10_000, deterministic=True, rainbow=TINY, seed=5)
 
 
-def practice(folder: Path, **changes: Any) -> RainbowPractice:
-    return RainbowPractice(replace(CONFIG, rainbow=replace(TINY, **changes)), 1, folder / "replay")
+def session(folder: Path, **changes: Any) -> RainbowSession:
+    config = replace(CONFIG, rainbow=replace(TINY, **changes))
+    made = RainbowSession(config, Alone(folder), SimulatorSource(config))
+    made.source.begin(made._decide, resumed=True)  # without the teacher's first moves
+    return made
 
 
-def play_and_learn(made: RainbowPractice, pieces: int) -> list[dict[str, float]]:
-    return [made.learn(made.play(made.empty()), 0.1) for _ in range(pieces)]
+def play_and_learn(made: RainbowSession, pieces: int) -> list[dict[str, float]]:
+    return [made.update(made.collect(made.room())) for _ in range(pieces)]
 
 
 def behaviour(seed: int = 1, **changes: Any) -> Behaviour:
-    return Behaviour(replace(TINY, **changes), 4000, np.random.default_rng(seed))
+    return Behaviour(replace(TINY, **changes), np.random.default_rng(seed))
+
+
+def evaluate(made: RainbowSession, score: float) -> None:
+    """As if it had just been measured."""
+    made.teacher, snapshot = 20_000.0, TempestSnapshot(made.pupil(), made)
+    snapshot.found = {"score_mean": score, "level_mean": 4.0}
+    made.evaluated(snapshot, Result({}, (0.0,), ""), best=False)
 
 
 @pytest.fixture(scope="module")
@@ -83,15 +101,14 @@ def test_in_a_zoom_the_teacher_says_twice_as_much_and_chance_a_fifth(frames):
     assert shares == pytest.approx([0.8, 0.02, 0.18], abs=0.03)
 
 
-def test_a_zap_that_the_gate_stops_is_stored_as_none_and_paid_for_a_frame_later(frames):
+def test_a_zap_that_the_gate_stops_is_stored_as_none_and_paid_for_by_that_move(frames):
     gate = behaviour(zap_gate=0.25)
-    moves, _, due = gate.decide(frames, network_that_always_plays(FIRE_AND_ZAP), epsilon=0.0, teacher=0.0)
-    assert set(moves.tolist()) == {FIRE, FIRE_AND_ZAP} and (due == 0).all()
+    moves, _, penalties = gate.decide(frames, network_that_always_plays(FIRE_AND_ZAP), epsilon=0.0, teacher=0.0)
+    assert set(moves.tolist()) == {FIRE, FIRE_AND_ZAP}
     stopped = moves == FIRE
     assert stopped.mean() == pytest.approx(0.75, abs=0.03)
-    _, _, due = gate.decide(frames, network_that_always_plays(FIRE), epsilon=0.0, teacher=0.0)
-    assert np.array_equal(due, np.where(stopped, np.float32(-0.05), np.float32(0)))
-    assert (gate.decide(frames, network_that_always_plays(FIRE), epsilon=0.0, teacher=0.0)[2] == 0).all()
+    assert np.array_equal(penalties, np.where(stopped, np.float32(-0.05), np.float32(0)))
+    assert (gate.decide(frames, network_that_always_plays(FIRE), epsilon=0.0, teacher=0.0).penalties == 0).all()
 
 
 def test_the_teachers_own_zaps_pass_the_gate(frames):
@@ -100,24 +117,17 @@ def test_the_teachers_own_zaps_pass_the_gate(frames):
     assert (moves == FIRE_AND_ZAP).all()
 
 
-def test_a_penalty_that_is_due_when_a_life_ends_is_not_paid_in_the_next(tmp_path, monkeypatch):
-    made = practice(tmp_path, zap_gate=0.0, epsilon=0.0, teacher=0.0, final_teacher=0.0)
+def test_every_zap_that_the_gate_stops_costs_its_own_frame(tmp_path, monkeypatch):
+    made = session(tmp_path, zap_gate=0.0, epsilon=0.0, teacher=0.0, final_teacher=0.0)
     made.learner.acting = network_that_always_plays(FIRE_AND_ZAP)
-    monkeypatch.setattr(made.games, "rewards", lambda: np.zeros(8, np.float32))  # what is left is penalties
-    free = np.ones(8, np.bool_)  # places whose last frame leaves nothing to pay for
-    for _ in range(500):
-        content = made.play(made.empty()).content
-        for rewards, ended in zip(content.reward, content.terminated, strict=True):
-            assert np.array_equal(rewards == 0, free)
-            free = ended
-        if content.terminated[:-1].any():
-            return
-    raise AssertionError("nobody has died")
+    monkeypatch.setattr(made.source.simulator, "rewards", lambda: np.zeros(8, np.float32))  # what is left is penalties
+    content = made.collect(made.room()).content
+    assert (content.rewards == np.float32(-0.05)).all() and (content.actions == FIRE).all()
 
 
 def test_all_networks_lie_on_the_device_of_the_settings(tmp_path, monkeypatch):
-    monkeypatch.setattr("protege.games.tempest.training.rainbow.device_of", lambda config: torch.device("meta"))
-    made = practice(tmp_path)
+    monkeypatch.setattr("protege.games.tempest.training.session.device_of", lambda config: torch.device("meta"))
+    made = session(tmp_path)
     learner = made.learner
     for network in (learner.network, learner.averaged, learner.target, learner.acting, made.pupil().network):
         body = network.body
@@ -127,7 +137,7 @@ def test_all_networks_lie_on_the_device_of_the_settings(tmp_path, monkeypatch):
 
 
 def test_every_frame_is_stored_and_allows_its_share_of_updates(tmp_path):
-    made = practice(tmp_path)
+    made = session(tmp_path)
     figures = play_and_learn(made, 10)
     # 32 frames a piece, 16 samples an update, one sample a frame: two updates a piece once 40 steps can be drawn.
     assert made.frames == 320 and [bool(found) for found in figures].index(True) in (1, 2)
@@ -137,7 +147,7 @@ def test_every_frame_is_stored_and_allows_its_share_of_updates(tmp_path):
 
 
 def test_the_warm_start_plays_the_teacher_alone_and_then_learns_before_it_plays_on(tmp_path):
-    made = practice(tmp_path, warm_frames=64, warm_updates=10)
+    made = session(tmp_path, warm_frames=64, warm_updates=10)
     play_and_learn(made, 2)
     assert made.replay.figures()["teacher"] == 1.0 and made.frames == 64
     play_and_learn(made, 2)
@@ -147,41 +157,41 @@ def test_the_warm_start_plays_the_teacher_alone_and_then_learns_before_it_plays_
 
 
 def test_the_teachers_share_follows_the_result_or_the_frames(tmp_path):
-    by_result = practice(tmp_path)
+    by_result = session(tmp_path)
     assert by_result.scheduled().teacher == 0.5
-    by_result.examined({"score_mean": 15_000.0, "level_mean": 4.0}, 20_000.0)
+    evaluate(by_result, 15_000.0)
     assert by_result.scheduled().teacher == pytest.approx(0.02 + 0.48 * 0.25)
-    by_result.examined({"score_mean": 10_000.0, "level_mean": 4.0}, 20_000.0)
+    evaluate(by_result, 10_000.0)
     assert by_result.scheduled().teacher == pytest.approx(0.02 + 0.48 * 0.25), "never up again"
-    by_frames = practice(tmp_path, teacher_by="frames")
+    by_frames = session(tmp_path, teacher_by="frames")
     by_frames.position = 2_500_000
     assert by_frames.scheduled().teacher == pytest.approx(0.26) and by_frames.scheduled().epsilon == pytest.approx(0.01)
 
 
 def test_pulses_of_the_published_schedule_begin_at_three_million_frames(tmp_path):
-    made = practice(tmp_path, schedule_frames=0, pulse_from=PRESETS["full"].rainbow.pulse_from)
+    made = session(tmp_path, schedule_frames=0, pulse_from=PRESETS["full"].rainbow.pulse_from)
     for frames, epsilon in ((2_750_000, 0.01), (3_000_000, 0.01), (3_125_000, 0.13), (3_250_000, 0.25)):
         made.frames = made.position = frames
         assert made.figures()["epsilon"] == pytest.approx(epsilon), frames
-    assert made.switches.changed() == "" and PRESETS["laptop"].rainbow.pulse_from == 0
+    assert made.controls.changed() == "" and PRESETS["laptop"].rainbow.pulse_from == 0
 
 
 def test_without_learning_it_fills_its_memory_and_catches_nothing_up(tmp_path):
-    made = practice(tmp_path)
-    made.switches.learning = False
+    made = session(tmp_path)
+    made.controls.learning = False
     play_and_learn(made, 8)
     assert made.updates == 0 and made.frames == 256
-    made.switches.learning = True
+    made.controls.learning = True
     play_and_learn(made, 1)
     assert made.updates == 2
 
 
 def test_keys_report_attention_and_memory_and_empty_it(tmp_path):
-    made = practice(tmp_path)
+    made = session(tmp_path)
     play_and_learn(made, 4)
 
     def ask(name: str) -> Any:
-        return made.switches.obey(name, {}, made.scheduled())
+        return made.controls.obey(name, {}, made.scheduled())
 
     assert "entropy" in ask("attention").text() and "teacher" in ask("replay").text()
     assert ask("flush").startswith("memory emptied") and len(made.replay) == 0
@@ -189,14 +199,14 @@ def test_keys_report_attention_and_memory_and_empty_it(tmp_path):
 
 
 def test_a_resumed_practice_with_its_memory_goes_on_bit_for_bit(tmp_path):
-    def saved(made: RainbowPractice) -> None:
-        save(tmp_path / "last", made.tensors(), made.state(), kind=made.kind, task_version=TASK_VERSION)
+    def saved(made: RainbowSession) -> None:
+        save(tmp_path / "last", made.tensors(), made.state(), kind="rainbow", task_version=TASK_VERSION)
         made.save_memory(wait=True)
 
-    one = practice(tmp_path, save_replay=True)
+    one = session(tmp_path, save_replay=True)
     play_and_learn(one, 8)
     saved(one)
-    two = practice(tmp_path, save_replay=True)
+    two = session(tmp_path, save_replay=True)
     checkpoint = load(tmp_path / "last")
     assert "restored" in two.restore(checkpoint, checkpoint.state)[0]
     assert play_and_learn(one, 50) == play_and_learn(two, 50)
@@ -206,12 +216,12 @@ def test_a_resumed_practice_with_its_memory_goes_on_bit_for_bit(tmp_path):
 
 
 def test_a_memory_from_another_moment_than_the_checkpoint_is_not_joined_to_it(tmp_path):
-    one = practice(tmp_path, save_replay=True)
+    one = session(tmp_path, save_replay=True)
     play_and_learn(one, 8)
     one.save_memory(wait=True)
     play_and_learn(one, 2)  # it is killed between this checkpoint and its memory
-    save(tmp_path / "last", one.tensors(), one.state(), kind=one.kind, task_version=TASK_VERSION)
-    two = practice(tmp_path, save_replay=True)
+    save(tmp_path / "last", one.tensors(), one.state(), kind="rainbow", task_version=TASK_VERSION)
+    two = session(tmp_path, save_replay=True)
     checkpoint = load(tmp_path / "last")
     notes = two.restore(checkpoint, checkpoint.state)
     assert notes[1] == "it was saved 64 steps from the checkpoint: the run does not go on bit for bit"
@@ -219,7 +229,7 @@ def test_a_memory_from_another_moment_than_the_checkpoint_is_not_joined_to_it(tm
 
 
 def test_who_waits_gets_the_newest_memory_saved_however_busy_it_is(tmp_path, monkeypatch):
-    made, saving, go_on = practice(tmp_path, save_replay=True), threading.Event(), threading.Event()
+    made, saving, go_on = session(tmp_path, save_replay=True), threading.Event(), threading.Event()
     ends: list[int] = []
 
     def slow_save(replay: Any, path: Path) -> int:
@@ -248,7 +258,7 @@ def test_who_waits_gets_the_newest_memory_saved_however_busy_it_is(tmp_path, mon
 
 
 def test_a_memory_that_cannot_be_saved_is_told_once(tmp_path):
-    made = practice(tmp_path / "gone", save_replay=True)
+    made = session(tmp_path / "gone", save_replay=True)
     play_and_learn(made, 2)
     at_once = made.save_memory(wait=False)  # if the other thread is quick
     made.close()
@@ -258,10 +268,10 @@ def test_a_memory_that_cannot_be_saved_is_told_once(tmp_path):
 
 
 def test_without_its_memory_a_resumed_practice_says_so_and_fills_it_first(tmp_path):
-    one = practice(tmp_path)
+    one = session(tmp_path)
     play_and_learn(one, 8)
-    save(tmp_path / "last", one.tensors(), one.state(), kind=one.kind, task_version=TASK_VERSION)
-    two = practice(tmp_path)
+    save(tmp_path / "last", one.tensors(), one.state(), kind="rainbow", task_version=TASK_VERSION)
+    two = session(tmp_path)
     checkpoint = load(tmp_path / "last")
     assert "updates go on when it holds 40 steps" in two.restore(checkpoint, checkpoint.state)[0]
     updates = two.updates

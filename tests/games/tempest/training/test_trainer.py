@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import torch
 from protege.games.tempest.training.collect import Episode
+from protege.games.tempest.training.train import estimate, train
 
 from protege import ProtegeError
 from protege.cli import __main__ as cli
@@ -24,7 +25,6 @@ from protege.games.tempest.agents.network import Pupil
 from protege.games.tempest.agents.players import find_player
 from protege.games.tempest.training.config import PRESETS, TempestConfig
 from protege.games.tempest.training.metrics import METRICS, Accounts, Windows
-from protege.games.tempest.training.train import estimate, train
 from protege.learn.pqn import PQNConfig
 from protege.learn.rainbow import Rainbow
 from protege.runs.checkpoints import CheckpointMismatch, load

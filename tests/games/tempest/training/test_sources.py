@@ -1,4 +1,4 @@
-"""Practice on arcade clients: real sockets, real games, and a run that moves between simulator and cabinets."""
+"""Arcade clients as a source: real sockets, real games, and a run that moves between simulator and clients."""
 
 import threading
 import time
@@ -12,29 +12,31 @@ import pytest
 from protege.games.tempest.agents.attention import AttentionConfig
 from protege.games.tempest.arcade import wire
 from protege.games.tempest.arcade.bridge import BridgeConfig
-from protege.games.tempest.arcade.streams import Steps
 from protege.games.tempest.task.env import starts
-from protege.games.tempest.task.observation import VALUES
-from protege.games.tempest.training.cabinets import MOST_UPDATES, CabinetPractice
 from protege.games.tempest.training.config import RainbowTraining, TempestConfig
-from protege.games.tempest.training.practice import Piece
-from protege.games.tempest.training.train import train
-from protege.learn.rainbow import RainbowConfig
+from protege.games.tempest.training.rainbow import RainbowSession
+from protege.games.tempest.training.session import Played
+from protege.games.tempest.training.sources import MOST_UPDATES, ArcadeSource
+from protege.games.tempest.training.trainer import TRAINER, arcade_trainer
 from protege.learn.replay import ReplayConfig
 from protege.runs.checkpoints import load
 from protege.runs.run import open_run
+from protege.train.loop import train
 from tests.games.tempest.arcade.client import Client, Machine
-from tests.train.trainings import Notes
+from tests.train.trainings import Alone, Notes
 
 CONFIG = TempestConfig(
     minutes=0.0,
     learner="rainbow",
-    exam_games=2,
-    exam_frames=200,
-    exam_seconds=3600.0,
+    eval_games=2,
+    eval_frames=200,
+    eval_seconds=3600.0,
     rainbow=RainbowTraining(
         games=8,
-        learner=RainbowConfig(batch=16, minimum_fill=40, samples_per_frame=1.0, acting_every=2),
+        batch=16,
+        minimum_fill=40,
+        samples_per_frame=1.0,
+        acting_every=2,
         network=AttentionConfig(hidden=16),
         replay=ReplayConfig(capacity=5_000, steps=3),
         epsilon=0.1,
@@ -46,19 +48,26 @@ CONFIG = TempestConfig(
 
 @pytest.fixture(autouse=True)
 def keep_priority(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Practice steps back behind other programs, and so would all later tests of this process."""
-    monkeypatch.setattr("protege.games.tempest.training.cabinets.step_back", lambda: None)
+    """A learner steps back behind other programs, and so would all later tests of this process."""
+    monkeypatch.setattr("protege.games.tempest.training.sources.step_back", lambda: None)
 
 
-def practice(folder: Path, **changes: Any) -> CabinetPractice:
-    config = replace(CONFIG, rainbow=replace(CONFIG.rainbow, **changes))
-    told: list[str] = []
-    return CabinetPractice(config, 1, folder / "replay", BridgeConfig(port=0), told.append, lambda: None)
+class Session(RainbowSession):
+    """With a source that is known to be the arcade's."""
+
+    source: ArcadeSource
+
+    def start(self) -> None:
+        self.source.begin(self._decide, resumed=True)
 
 
-def port_of(made: CabinetPractice) -> int:
-    assert made.bridge is not None
-    return made.bridge.port
+def session(folder: Path) -> Session:
+    context = Alone(folder)
+    return Session(CONFIG, context, ArcadeSource(CONFIG, context, BridgeConfig(port=0)))
+
+
+def port_of(made: Session) -> int:
+    return made.source.bridge.port
 
 
 def play_frames(port: int, count: int, seed: int, level: int = 1) -> None:
@@ -68,16 +77,16 @@ def play_frames(port: int, count: int, seed: int, level: int = 1) -> None:
             client.play(machine)
 
 
-def gather(made: CabinetPractice, frames: int) -> int:
+def gather(made: Session, frames: int) -> int:
     """Learn until so many frames have come."""
     deadline = time.monotonic() + 20
     while made.frames < frames and time.monotonic() < deadline:
-        made.learn(made.play(None), 0.0)
+        made.update(made.collect(None))
     return made.frames
 
 
 def test_what_clients_play_is_stored_and_learned_from(tmp_path):
-    made = practice(tmp_path)
+    made = session(tmp_path)
     made.start()
     try:
         clients = [threading.Thread(target=play_frames, args=(port_of(made), 120, seed)) for seed in (1, 2)]
@@ -93,8 +102,8 @@ def test_what_clients_play_is_stored_and_learned_from(tmp_path):
 
 
 def test_the_teachers_moves_alone_are_what_a_client_gets_when_it_is_wanted(tmp_path):
-    made = practice(tmp_path)
-    made.switches.teacher_mode = "only"
+    made = session(tmp_path)
+    made.controls.teacher_mode = "only"
     made.start()
     try:
         client = threading.Thread(target=play_frames, args=(port_of(made), 80, 3))
@@ -109,22 +118,22 @@ def test_the_teachers_moves_alone_are_what_a_client_gets_when_it_is_wanted(tmp_p
 
 
 def test_a_learner_that_cannot_keep_up_makes_fewer_updates_and_never_falls_behind(tmp_path):
-    made = practice(tmp_path)
+    made = session(tmp_path)
     made.start()
     try:
         play_frames(port_of(made), 80, seed=3)
         gather(made, 70)
         before = made.updates
-        made.learn(Piece([], 16 * 100, {}, [], 0.0, 0.0), 0.0)  # one sample a frame, sixteen in a batch: 100 are due
+        made.update(Played([], 16 * 100))  # one sample a frame, sixteen in a batch: 100 are due
         assert made.updates == before + MOST_UPDATES == before + 16
-        made.learn(Piece([], 16, {}, [], 0.0, 0.0), 0.0)
+        made.update(Played([], 16))
         assert made.updates == before + 17, "what was not made is not made up for"
     finally:
         made.close()
 
 
 def test_clients_get_their_moves_while_an_update_goes_on(tmp_path, monkeypatch):
-    made = practice(tmp_path)
+    made = session(tmp_path)
     made.start()
     begun, finish, update = threading.Event(), threading.Event(), made.learner.update
 
@@ -151,11 +160,11 @@ def test_clients_get_their_moves_while_an_update_goes_on(tmp_path, monkeypatch):
 
 
 def test_every_client_and_every_reason_for_a_refusal_can_be_asked_for(tmp_path):
-    made = practice(tmp_path)
+    made = session(tmp_path)
     made.start()
 
     def clients() -> Any:
-        return made.switches.obey("clients", {}, made.scheduled())
+        return made.controls.obey("clients", {}, made.scheduled())
 
     try:
         assert clients().text().startswith("0 clients; so far: nobody came\n")
@@ -167,7 +176,7 @@ def test_every_client_and_every_reason_for_a_refusal_can_be_asked_for(tmp_path):
             table = clients()
         told = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
         assert table.title == "2 clients; so far: came 2, wrong length 1"
-        assert [(row["name"], row["address"], row["frames"], row["refused"]) for row in told] == [
+        assert [(row["name"], row["address"], row["step"], row["refused"]) for row in told] == [
             ("ann", "127.0.0.1", "3", "0"), ("-", "127.0.0.1", "0", "1"),
         ]  # fmt: skip
         assert (told[0]["now"], told[0]["level"]) == ("playing", "3")
@@ -176,31 +185,18 @@ def test_every_client_and_every_reason_for_a_refusal_can_be_asked_for(tmp_path):
 
 
 def test_nothing_that_was_played_is_lost_when_it_stops(tmp_path):
-    made = practice(tmp_path)
+    made = session(tmp_path)
     made.start()
     machine, controlled = Machine(starts(1, seed=6)[0].copy()), 0
     with Client(port_of(made)) as client:
         for _ in range(100):
             controlled += machine.in_control()
             client.play(machine)
-        first = made.play(None)
-        (fetched, rest) = made.remaining([first])
+        first = made.collect(None)
+        (fetched, rest) = made.drain([first])
     made.close()
-    assert fetched is first and first.frames + rest.frames == controlled - 1  # of the last move nobody saw the outcome
-    assert sum(int(steps.truncated.sum()) for piece in (first, rest) for steps in piece.content) == 1
-
-
-def test_whoever_comes_to_a_place_owes_nothing_for_what_was_done_there_before(tmp_path):
-    made = practice(tmp_path)
-    made.cabinets.behaviour.owed[:4] = -0.05
-    numbers = np.zeros(3, np.int64)
-    steps = Steps(
-        np.array([0, 1, 2]), numbers, np.zeros((3, VALUES), np.float32), numbers, numbers, np.zeros(3, np.float32),
-        np.zeros(3, np.float32), terminated=np.array([True, False, False]), truncated=np.array([False, True, False]),
-        actors=numbers,
-    )  # fmt: skip
-    made.cabinets.learn(steps)  # a life of the first is over, the second has gone
-    assert made.cabinets.behaviour.owed[:4].tolist() == pytest.approx([0, 0, -0.05, -0.05])
+    assert fetched is first and first.steps + rest.steps == controlled - 1  # of the last move nobody saw the outcome
+    assert sum(int(transitions.truncated.sum()) for piece in (first, rest) for transitions in piece.content) == 1
 
 
 @pytest.fixture
@@ -214,14 +210,14 @@ def bridge_port():
 
 def test_a_run_moves_from_the_simulator_to_cabinets_and_back(tmp_path, bridge_port):
     notes = Notes()
-    train(replace(CONFIG, frames=600), notes, name="r", folder=tmp_path)
+    train(TRAINER, replace(CONFIG, frames=600), notes, name="r", folder=tmp_path)
     with open_run("r", tmp_path) as run:
         before = load(run.last).state
-    assert before["frames"] >= 600
+    assert before["step"] >= 600
 
     def on_cabinets() -> None:
         settings = replace(CONFIG, frames=0)
-        train(settings, notes, name="r", resume=True, folder=tmp_path, bridge=BridgeConfig(port=bridge_port))
+        train(arcade_trainer(BridgeConfig(port=bridge_port)), settings, notes, name="r", resume=True, folder=tmp_path)
 
     trainer = threading.Thread(target=on_cabinets)
     trainer.start()
@@ -237,7 +233,7 @@ def test_a_run_moves_from_the_simulator_to_cabinets_and_back(tmp_path, bridge_po
     assert not trainer.is_alive()
     with open_run("r", tmp_path) as run:
         between = load(run.last).state
-    assert between["frames"] > before["frames"] + 100
-    assert between["practice"]["learner"]["updates"] > before["practice"]["learner"]["updates"]
-    run = train(replace(CONFIG, frames=between["frames"] + 600), notes, name="r", resume=True, folder=tmp_path)
-    assert load(run.last).state["frames"] >= between["frames"] + 600
+    assert between["step"] > before["step"] + 100
+    assert between["session"]["learner"]["updates"] > before["session"]["learner"]["updates"]
+    run = train(TRAINER, replace(CONFIG, frames=between["step"] + 600), notes, name="r", resume=True, folder=tmp_path)
+    assert load(run.last).state["step"] >= between["step"] + 600
