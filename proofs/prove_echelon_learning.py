@@ -17,31 +17,31 @@ from protege.games.echelon.recordings.recording import Recording
 from protege.games.echelon.rules.battle import KILL, MISSILE_LAUNCH
 from protege.games.echelon.training.collect import maker_of, maps_of
 from protege.games.echelon.training.config import find_stage
-from protege.games.echelon.training.evaluation import examine
+from protege.games.echelon.training.evaluation import evaluate as evaluate_pupil
 from protege.games.echelon.world.mechs import BLUE, MISSILE, TICK_S, WEAPONS
 from protege.runs.run import open_run
 from protege.seeds import EVALUATION, seed_of
 
 pytestmark = pytest.mark.prove
 
-SEED = 7  # of the battles that are measured on: no exam uses it
+SEED = 7  # of the battles that are measured on: no evaluation uses it
 MATCHES = 200
 # Small stages from nothing, without a teacher: few battles, so that there are many updates.
 ALONE = (
     "--imitation 0 --agents 128 --horizon 32 --ppo.minibatches 4 --ppo.epochs 4 --ppo.final-learning-rate 1e-4 "
     "--ppo.entropy 0.02 --ppo.final-entropy 0 --ppo.kl-limit 0.05"
 ).split()
-OFTEN = "--exam-matches 200 --exam-seconds 20".split()  # battles of few are soon over
-NEARLY_ALWAYS = "--exam-matches 400 --exam-seconds 40 --until 0.985".split()  # 399 of 400
+OFTEN = "--eval-matches 200 --eval-seconds 20".split()  # battles of few are soon over
+NEARLY_ALWAYS = "--eval-matches 400 --eval-seconds 40 --until 0.985".split()  # 399 of 400
 # Training seeds, minutes on two cores at most, flags besides, and the least that the lower end of the interval may be.
 STAGES: dict[str, tuple[tuple[int, ...], float, list[str], float]] = {
     "O1": ((1, 2, 3), 5.0, [*ALONE, *NEARLY_ALWAYS], 0.97),
     "O2": ((1, 2, 3), 10.0, [*ALONE, *NEARLY_ALWAYS], 0.97),
     "O3": ((1, 2, 3), 20.0, [*ALONE, *OFTEN, "--until", "0.93"], 0.90),
-    "O4": ((1,), 16.0, ["--exam-matches", "100", "--imitation-share", "0.4"], 0.50),
-    "O5": ((1,), 30.0, ["--exam-matches", "100", "--imitation-share", "0.1", "--until", "0.92"], 0.90),
-    "O6": ((1,), 45.0, ["--exam-matches", "100", "--imitation-share", "0.07", "--until", "0.92"], 0.90),
-    "O7": ((1,), 25.0, ["--exam-matches", "100", "--imitation-share", "0.3", "--until", "0.85"], 0.75),
+    "O4": ((1,), 16.0, ["--eval-matches", "100", "--imitation-share", "0.4"], 0.50),
+    "O5": ((1,), 30.0, ["--eval-matches", "100", "--imitation-share", "0.1", "--until", "0.92"], 0.90),
+    "O6": ((1,), 45.0, ["--eval-matches", "100", "--imitation-share", "0.07", "--until", "0.92"], 0.90),
+    "O7": ((1,), 25.0, ["--eval-matches", "100", "--imitation-share", "0.3", "--until", "0.85"], 0.75),
 }
 
 
@@ -68,15 +68,15 @@ def stage_proof(tmp_path: Path, name: str) -> list[dict[str, Any]]:
         assert path is not None
         found: dict[str, Any] = {"training_seed": seed, **spent}
         for kind, sampled in (("likeliest", False), ("sampled", True)):
-            result = examine(
-                load_pupil(path, sampled=sampled), stage, stage.exam[0], maps=maps_of(stage, seed),
+            result = evaluate_pupil(
+                load_pupil(path, sampled=sampled), stage, stage.evaluated_by[0], maps=maps_of(stage, seed),
                 matches=MATCHES, seed=SEED, threads=2,
             )  # fmt: skip
             found |= {f"{kind}_{key}": result[key] for key in ("success", "success_low", "success_high", "length_mean")}
         if name == "O4":
-            found |= {f"indirect_missile_kills_in_wins_against_{red}": indirect_share(path, red) for red in stage.exam}
+            found |= {f"indirect_missile_kills_in_wins_against_{red}": indirect_share(path, red) for red in stage.evaluated_by}
         if name == "O7":
-            unseen = examine(load_pupil(path), stage, stage.exam[0], matches=100, seed=SEED, threads=2)
+            unseen = evaluate_pupil(load_pupil(path), stage, stage.evaluated_by[0], matches=100, seed=SEED, threads=2)
             found |= {
                 key.replace("success", "unseen"): unseen[key] for key in ("success", "success_low", "success_high")
             }
@@ -86,7 +86,7 @@ def stage_proof(tmp_path: Path, name: str) -> list[dict[str, Any]]:
         "command": f"protege train echelon --stages {name} --minutes {minutes:g} {' '.join(flags)}".strip()
         + f" --seed S (make prove echelon_{name})",
         "seeds": f"training seeds {', '.join(map(str, seeds))}; {MATCHES} evaluation battles of seed {SEED}",
-        "budget": f"{minutes:g} minutes of wall clock at most, start-up, compilation and exams included",
+        "budget": f"{minutes:g} minutes of wall clock at most, start-up, compilation and evaluations included",
         "machine": before,
         "figures": runs,
     }
@@ -152,7 +152,7 @@ def test_echelon_O4_moving(tmp_path):
     """The same pair, trained on against two that move and shoot at random: most wins come with such missiles too."""
     before, stage = machine(), find_stage("O4")
     (_, minutes, flags, _), going_on = STAGES["O4"], "--minutes 24 --imitation 0 --ppo.learning-rate 5e-4"
-    met = "--opponents random=0.85 idle=0.15 --exam-matches 100"
+    met = "--opponents random=0.85 idle=0.15 --eval-matches 100"
     first = train_run(tmp_path, "still", "--stages", "O4", "--minutes", f"{minutes:g}", "--seed", "1", *flags)
     on = [*going_on.split(), "--seed", "1", "--start-from", "still", *met.split()]
     second = train_run(tmp_path, "moving", "--stages", "O4", *on)
@@ -160,13 +160,13 @@ def test_echelon_O4_moving(tmp_path):
     assert path is not None
     found: dict[str, Any] = {"training": [first, second]}
     for red in ("random", "idle", "hard"):
-        result = examine(load_pupil(path), stage, red, maps=maps_of(stage, 1), matches=MATCHES, seed=SEED, threads=2)
+        result = evaluate_pupil(load_pupil(path), stage, red, maps=maps_of(stage, 1), matches=MATCHES, seed=SEED, threads=2)
         found[red] = {key: result[key] for key in ("success", "success_low", "success_high")}
         found[red]["indirect_missile_kills_in_wins"] = indirect_share(path, red, MATCHES)
     row = {
         "command": f"make prove echelon_O4_moving: stage O4, then --start-from it {going_on} {met}",
         "seeds": f"training seed 1; {MATCHES} evaluation battles of seed {SEED} against each, sampled actions",
-        "budget": f"{minutes:g} and 24 minutes of wall clock, start-up, compilation and exams included",
+        "budget": f"{minutes:g} and 24 minutes of wall clock, start-up, compilation and evaluations included",
         "machine": before,
         "figures": found,
     }

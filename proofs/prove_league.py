@@ -48,7 +48,7 @@ GOING_ON = (
     "--ppo.final-entropy 0.002"
 ).split()
 POOL_MATCHES = 100  # against each of the pool
-POOL_SEED = 17  # of the battles that are measured on: no exam and no league uses it
+POOL_SEED = 17  # of the battles that are measured on: no evaluation and no league uses it
 
 
 def train(folder: Path, name: str, *flags: str, minutes: float) -> tuple[int, float]:

@@ -49,7 +49,7 @@ def test_ninety_minutes(tmp_path):
         "command": "protege train tempest --learner rainbow --minutes 90 --seed 1, then protege eval tempest "
         f"--games 1000 --seed {SEED} (make prove ninety_minutes)",
         "seeds": f"training seed 1; 1,000 evaluation games of seed {SEED}",
-        "budget": "90 minutes of wall clock, start-up, compilation and exams included",
+        "budget": "90 minutes of wall clock, start-up, compilation and evaluations included",
         "machine": before,
         "config": str(PRESETS["laptop"].rainbow),
         "figures": [found | {"ratio": round(found["score_mean"] / stronger(teachers), 2)}],
@@ -90,7 +90,7 @@ def test_rainbow_ablations(tmp_path, pair):
         trained = {
             name: both.submit(
                 train_run, tmp_path, name.replace(" ", "-"),
-                "--minutes", f"{minutes}", "--seed", "1", "--threads", "1", "--exam-seconds", "240", *flags,
+                "--minutes", f"{minutes}", "--seed", "1", "--threads", "1", "--eval-seconds", "240", *flags,
             )
             for name, flags in ABLATIONS[pair].items()
         }  # fmt: skip
@@ -101,7 +101,7 @@ def test_rainbow_ablations(tmp_path, pair):
     ]
     teachers = [measured(name, name, None, 200) for name in TEACHERS]
     row = {
-        "command": f"protege train tempest --minutes {minutes} --seed 1 --threads 1 --exam-seconds 240 FLAGS, two at a "
+        "command": f"protege train tempest --minutes {minutes} --seed 1 --threads 1 --eval-seconds 240 FLAGS, two at a "
         f"time, then protege eval tempest --games 200 --seed {SEED} (make prove rainbow_ablations)",
         "seeds": f"training seed 1; 200 evaluation games of seed {SEED}",
         "budget": f"{minutes} minutes of wall clock and about one core each",

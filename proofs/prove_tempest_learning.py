@@ -66,7 +66,7 @@ def learning_proof(tmp_path: Path, minutes: float, seeds: tuple[int, ...], times
         "command": f"protege train tempest --minutes {minutes:g} --seed S, then protege eval tempest --games 500 "
         f"--seed {SEED} (make prove {row_name})",
         "seeds": f"training seeds {', '.join(map(str, seeds))}; 500 evaluation games of seed {SEED}",
-        "budget": f"{minutes:g} minutes of wall clock, start-up, compilation and exams included",
+        "budget": f"{minutes:g} minutes of wall clock, start-up, compilation and evaluations included",
         "machine": before,
         "figures": runs,
         "teacher": teachers,
@@ -123,11 +123,11 @@ def test_alternatives(tmp_path):
             lives = run.metrics.series("eval_points_per_life", most_points=1000)
         first = min(curve.times)
         found = measured(what, f"alternative-{number}", tmp_path, 200)
-        exams = [
+        evaluations = [
             {"minutes": round((when - first) / 60 + 0.5, 1), "frames": step, "score": score, "points_per_life": life}
             for when, step, score, life in zip(curve.times, curve.steps, curve.mean, lives.mean, strict=True)
         ]
-        rows.append({"change": what, "flags": " ".join(flags), **spent, **found, "exams": exams})
+        rows.append({"change": what, "flags": " ".join(flags), **spent, **found, "evaluations": evaluations})
     teachers = [measured(name, name, None, 200) for name in TEACHERS]
     row = {
         "command": "protege train tempest --minutes 4 FLAGS, then protege eval (make prove alternatives)",
@@ -139,5 +139,5 @@ def test_alternatives(tmp_path):
         "teacher": teachers,
     }
     print(write_row("tempest-alternatives", row).read_text())
-    assert all(found["exams"] for found in rows)
+    assert all(found["evaluations"] for found in rows)
     assert rows[0]["score_mean_low"] > stronger(teachers), "four minutes as they are take the pupil past its teacher"

@@ -52,7 +52,7 @@ def find_program(name: str) -> Path | None:
     return Path(found) if found else None
 
 
-def examine(full: bool = False) -> list[Row]:
+def inspect_machine(full: bool = False) -> list[Row]:
     """All rows, in the order they are shown."""
     checks: list[Callable[[], Row]] = [
         _python,
@@ -72,7 +72,7 @@ def examine(full: bool = False) -> list[Row]:
 
 def report(full: bool = False, as_json: bool = False) -> int:
     """Print the table, and with `as_json` one flat object on the last line; 1 when something required is missing."""
-    rows = examine(full)
+    rows = inspect_machine(full)
     table = Table(title=f"Protege {__version__}", title_justify="left", title_style="bold", box=None, pad_edge=False)
     for heading in ("", "", "found", "what to do"):
         table.add_column(heading, overflow="fold", no_wrap=heading == "")

@@ -42,7 +42,7 @@ def put_rom_set(folder: Path) -> None:
 
 
 def row(name: str) -> doctor.Row:
-    return next(row for row in doctor.examine() if row.name == name)
+    return next(row for row in doctor.inspect_machine() if row.name == name)
 
 
 def test_the_last_line_is_one_flat_object_with_a_verdict_for_every_row(capsys):
@@ -147,5 +147,5 @@ def test_a_full_disk_is_required_to_be_mended(monkeypatch):
 
 def test_full_starts_torch():
     pytest.importorskip("torch")
-    torch = next(row for row in doctor.examine(full=True) if row.name == "torch")
+    torch = next(row for row in doctor.inspect_machine(full=True) if row.name == "torch")
     assert torch.state == "ok" and "CPU" in torch.found and "threads" in torch.found

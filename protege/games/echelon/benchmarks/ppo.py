@@ -35,7 +35,7 @@ def ppo(seconds: float) -> Figures:
     `chunked_vs_stepwise` compares the time of a forward and backward pass over 512 steps of 10 mechs, in one thread, by
     chunks of 16 with stored states and by one call for each step. `train_agent_steps_per_s` counts decisions of living,
     learning mechs of a whole 10v10 training from its first rollout to its last: battles against scripted players,
-    updates, logging and saving; exams, which have a thread of their own, and an advisor are left out. `time_` figures
+    updates, logging and saving; evaluations, which have a thread of their own, and an advisor are left out. `time_` figures
     tell where its wall clock went. `sb3_recurrent_ratio` compares whole rounds of rollout and updates on a task for one
     agent, with equal widths, horizons, epochs and updates in an epoch: 640 mechs of ours, 64 environments of theirs.
     """

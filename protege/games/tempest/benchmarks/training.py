@@ -15,7 +15,7 @@ VIEWERS = 20  # of the dashboard; each follows the run's news and its live game
 def training(seconds: float) -> Figures:
     """Frames per second of a whole training, and where the cores' time goes; beside it the same work in one thread.
 
-    `frames_per_s` counts everything from the first rollout to the last: exams, checkpoints and logging too.
+    `frames_per_s` counts everything from the first rollout to the last: evaluations, checkpoints and logging too.
     """
     import tempfile
     from pathlib import Path
@@ -51,7 +51,7 @@ def training(seconds: float) -> Figures:
         rate, timing = rate_of(together)
         rates.append(rate)
         shares.append({name: value for name, value in timing.figures.items() if name.startswith("time_")})
-        # The same schedule, so many frames that both take about as long; exams at the same point.
+        # The same schedule, so many frames that both take about as long; evaluations at the same point.
         frames = int(rate * slice_s / 2)
         in_turn = TempestConfig(frames=frames, eval_every=frames // 2, deterministic=True)
         alone.append(rate_of(in_turn)[0])

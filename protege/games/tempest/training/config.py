@@ -41,7 +41,7 @@ class RainbowTraining(RainbowConfig):
     teacher: float = 0.5  # share of the teacher's moves at first
     final_teacher: float = 0.02  # and at last
     teacher_frames: int = 5_000_000  # frames over which it falls
-    teacher_by: Literal["frames", "result"] = "result"  # falls with the frames, or with what the pupil lacks in exams
+    teacher_by: Literal["frames", "result"] = "result"  # falls with the frames, or with what the pupil lacks in evaluations
     zoom_teacher: float = 2.0  # times as many of the teacher's moves in a zoom
     zoom_epsilon: float = 0.2  # times as many random moves in a zoom
     zap_gate: float = 1.0  # chance that a zap of the pupil's, or at random, is let through

@@ -169,7 +169,7 @@ class TempestSession:
         self.raise_top_level(snapshot.found["level_mean"])
         if best:
             run = self.context.run
-            snapshot.record_best_game(run.recordings / f"best-exam{SUFFIX}", run.name)
+            snapshot.record_best_game(run.recordings / f"best-evaluation{SUFFIX}", run.name)
 
     def advance(self) -> None:
         """There are no stages: games start at ever higher levels."""

@@ -1,4 +1,4 @@
-"""Battles that a pupil practises in: who leads whom, what is stored, and crews that go on where they were saved."""
+"""Battles that a pupil practises in: who leads whom, what is stored, and batches that go on where they were saved."""
 
 from dataclasses import replace
 from math import pi
@@ -14,7 +14,7 @@ from protege.games.echelon.rules.battle import BY_TIME
 from protege.games.echelon.rules.sim import Battles
 from protege.games.echelon.task import features as at
 from protege.games.echelon.task.teacher import Teacher
-from protege.games.echelon.training.collect import Crew, Practice, maker_of, maps_of
+from protege.games.echelon.training.collect import BattleBatch, BattleSource, maker_of, maps_of
 from protege.games.echelon.training.config import (
     PRESETS,
     SELF,
@@ -44,49 +44,49 @@ def network():
 
 
 def practice_of(network, stage=DUEL, config=TINY, threads=1):
-    return Practice(stage, 0, config, network, threads)
+    return BattleSource(stage, 0, config, network, threads)
 
 
 def test_places_are_shared_out_between_the_pupil_itself_and_its_opponents(network):
-    practice = practice_of(network, config=replace(TINY, agents=40))
-    assert practice.battles == 16, "2.5 learning mechs in a battle, on average"
-    for crew in practice.crews:
-        assert crew.alone == 2 and crew.groups == 2 * 2 + 6
-        assert (crew.learns.sum(1) == [4, 4, 2, 2, 2, 2, 2, 2]).all()
-        assert set(crew.opponent[2:]) <= {0, 1} and (crew.opponent[:2] == NOBODY).all()
-        everybody = sum((mask.astype(int) for mask in crew.masks), crew.learns.astype(int))
+    source = practice_of(network, config=replace(TINY, agents=40))
+    assert source.battles == 16, "2.5 learning mechs in a battle, on average"
+    for batch in source.batches:
+        assert batch.alone == 2 and batch.groups == 2 * 2 + 6
+        assert (batch.learns.sum(1) == [4, 4, 2, 2, 2, 2, 2, 2]).all()
+        assert set(batch.opponent[2:]) <= {0, 1} and (batch.opponent[:2] == NOBODY).all()
+        everybody = sum((mask.astype(int) for mask in batch.masks), batch.learns.astype(int))
         assert (everybody == 1).all(), "each mech has one player"
 
 
 def test_sides_are_drawn_for_each_battle_and_the_critic_sees_the_own_side_first(network):
-    practice = practice_of(network, replace(DUEL, length=6), replace(TINY, horizon=40, chunk=8))
+    source = practice_of(network, replace(DUEL, length=6), replace(TINY, horizon=40, chunk=8))
     sides = []
-    for crew in practice.crews:
-        crew.play(network, practice.rooms[0] if crew is practice.crews[0] else practice.rooms[1])
-        sides += list(crew.team[crew.alone * 2 :])
-        shared = crew._shared(crew.arena.observation)
+    for batch in source.batches:
+        batch.play(network, source.rooms[0] if batch is source.batches[0] else source.rooms[1])
+        sides += list(batch.team[batch.alone * 2 :])
+        shared = batch._shared(batch.arena.observation)
         assert (shared["mechs"][:, :2, at.MECH_OWN] == 1).all() and (shared["mechs"][:, 2:, at.MECH_OWN] == 0).all()
     assert {BLUE, RED} == {int(side) for side in sides}
 
 
 def test_a_rollout_holds_what_was_seen_done_and_advised(network):
-    practice = practice_of(network)
-    first = practice.crews[0]
+    source = practice_of(network)
+    first = source.batches[0]
     seen = look(first.arena.observation, first.rows, talk=False)
-    practice.play(0.0)
-    room = practice.rooms[0]
+    source.play(0.0)
+    room = source.rooms[0]
     assert torch.equal(room.seen["own"][0, :, :, 0].flatten(0, 1), seen["own"])
     assert room.starts[0, :, 0].all() and not room.starts[0, :, 1].any()
     assert room.acted[0].all() and (room.numbers["log_prob"][0] != 0).all()
     assert (room.states[0] == 0).all() and (room.states[1] != 0).any()
     assert room.advice["move"].abs().max() <= np.arctanh(0.931)
-    assert (practice.rollout.roles == torch.tensor([3, 0])).all(), "a heavy and a scout"
+    assert (source.rollout.roles == torch.tensor([3, 0])).all(), "a heavy and a scout"
 
 
 def test_what_is_stored_is_judged_as_it_was_played(network):
-    practice = practice_of(network)
-    practice.play(0.0)
-    rollout = practice.rollout
+    source = practice_of(network)
+    source.play(0.0)
+    rollout = source.rollout
     with torch.no_grad():
         judged = network.judge(
             {name: array.flatten(0, 2) for name, array in rollout.seen.items()},
@@ -101,35 +101,37 @@ def test_what_is_stored_is_judged_as_it_was_played(network):
 
 
 def test_battles_end_together_and_the_next_begins_with_a_blank_state(network):
-    practice = practice_of(network, replace(DUEL, length=6))
-    practice.play(0.0)
-    rollout = practice.rollout
+    source = practice_of(network, replace(DUEL, length=6))
+    source.play(0.0)
+    rollout = source.rollout
     ended = (rollout.terminated | rollout.truncated).permute(1, 0, 2).flatten(1)  # (groups, time)
     starts = rollout.starts.permute(1, 0, 2).flatten(1)
     assert ended[:, 5].all() and not ended[:, :5].any(), "six decisions a battle"
     assert torch.equal(starts[:, 1:], ended[:, :-1])
-    assert [len(crew.episodes) for crew in practice.crews] == [6, 6] or all(crew.episodes for crew in practice.crews)
+    assert [len(batch.episodes) for batch in source.batches] == [6, 6] or all(
+        batch.episodes for batch in source.batches
+    )
 
 
 def test_a_winner_at_the_end_of_time_is_final_and_only_a_draw_is_cut(network):
-    crew = Crew(replace(DUEL, length=3, opponents=(("idle", 1.0),)), TINY, 4, 0, None)
-    practice = practice_of(network, replace(DUEL, length=3, opponents=(("idle", 1.0),)))
-    room = practice.rooms[0]
-    assert crew.groups == len(practice.crews[0].battle)
-    practice.crews[0].play(network, room)
+    batch = BattleBatch(replace(DUEL, length=3, opponents=(("idle", 1.0),)), TINY, 4, 0, None)
+    source = practice_of(network, replace(DUEL, length=3, opponents=(("idle", 1.0),)))
+    room = source.rooms[0]
+    assert batch.groups == len(source.batches[0].battle)
+    source.batches[0].play(network, room)
     cut, decided = room.truncated[0, :, 2], room.terminated[0, :, 2]
     assert (cut ^ decided).all(), "every battle ended at its third decision, one way or the other"
     assert (room.numbers["cut_values"][0, :, :, 2][~cut] == 0).all()
     assert (room.numbers["cut_values"][0, :, :, 2][cut] != 0).all()
-    assert practice.crews[0].arena.battles.records["ending"].max() <= BY_TIME
+    assert source.batches[0].arena.battles.records["ending"].max() <= BY_TIME
 
 
 def test_threads_change_nothing(network):
     rollouts = []
     for threads in (1, 2):
-        practice = practice_of(network, threads=threads)
-        practice.play(0.0)
-        rollouts.append(practice.rollout)
+        source = practice_of(network, threads=threads)
+        source.play(0.0)
+        rollouts.append(source.rollout)
     for name in ("log_prob", "reward"):
         assert torch.equal(*(rollout.numbers[name] for rollout in rollouts)), name
 
@@ -137,11 +139,11 @@ def test_threads_change_nothing(network):
 def test_a_crew_goes_on_where_it_was_saved(network):
     one, other = practice_of(network), practice_of(network)
     one.play(0.0)
-    kept = [crew.save() for crew in one.crews]
+    kept = [batch.save() for batch in one.batches]
     one.play(0.0)
     expected = {name: array.clone() for name, array in one.rollout.seen.items()}
-    for crew, saved in zip(other.crews, kept):
-        crew.load(saved)
+    for batch, saved in zip(other.batches, kept):
+        batch.load(saved)
     other.play(0.0)
     for name, array in expected.items():
         assert torch.equal(array, other.rollout.seen[name]), name
@@ -154,28 +156,28 @@ def test_another_pupil_may_be_the_opponent_and_is_remembered_too(network, tmp_pa
     from protege.runs import checkpoints
 
     path = tmp_path / "other.safetensors"
-    layout = practice_of(network).crews[0].arena.layout
+    layout = practice_of(network).batches[0].arena.layout
     checkpoints.save(
         path, checkpoints.weights(network, "network"), about(TINY.network, layout), kind=KIND, task_version=TASK_VERSION
     )
     stage = replace(DUEL, opponents=((str(path), 1.0),))
     one, other = practice_of(network, stage), practice_of(network, stage)
     one.play(0.0)
-    kept = [crew.save() for crew in one.crews]
+    kept = [batch.save() for batch in one.batches]
     assert any(name.startswith("state") for name in kept[0]["minds"])
     one.play(0.0)
-    for crew, saved in zip(other.crews, kept):
-        crew.load(saved)
+    for batch, saved in zip(other.batches, kept):
+        batch.load(saved)
     other.play(0.0)
     assert torch.equal(one.rollout.numbers["reward"], other.rollout.numbers["reward"])
 
 
 def test_rewards_follow_the_schedule_of_the_training(network):
-    practice = practice_of(network)
+    source = practice_of(network)
     shares = []
     for progress in (0.0, 0.25, 1.0):
-        practice.play(progress)
-        shares.append(float(practice.crews[0].arena.weights["own_share"][0]))
+        source.play(progress)
+        shares.append(float(source.batches[0].arena.weights["own_share"][0]))
     assert shares == [1.0, 0.75, 0.5]
 
 
@@ -188,47 +190,47 @@ def test_the_pupil_alone_cannot_lead_two_sides_that_differ(network):
 
 
 def test_a_pupil_in_a_match_does_what_it_does_in_training(network):
-    practice = practice_of(network, replace(DUEL, opponents=(("idle", 1.0),)))
-    crew = practice.crews[0]
-    pupil, actions = Pupil(network, sampled=False), crew.arena.battles.no_actions()
-    state = torch.zeros(crew.groups * crew.size, network.state_size)
+    source = practice_of(network, replace(DUEL, opponents=(("idle", 1.0),)))
+    batch = source.batches[0]
+    pupil, actions = Pupil(network, sampled=False), batch.arena.battles.no_actions()
+    state = torch.zeros(batch.groups * batch.size, network.state_size)
     for decision in range(3):
         starts = torch.full((len(state),), decision == 0)
-        seen = look(crew.arena.observation, crew.rows, talk=False)
+        seen = look(batch.arena.observation, batch.rows, talk=False)
         taken, _, state = network.act(seen, state, starts, None, sampled=False)
-        expected = crew.arena.battles.no_actions()
-        write_actions(taken, crew.arena.observation, crew.rows, expected)
-        pupil.act(crew.arena.battles, crew.learns, actions)
+        expected = batch.arena.battles.no_actions()
+        write_actions(taken, batch.arena.observation, batch.rows, expected)
+        pupil.act(batch.arena.battles, batch.learns, actions)
         for name in ("move", "buttons", "ewar", "target"):
-            assert np.array_equal(getattr(actions, name)[crew.rows], getattr(expected, name)[crew.rows]), name
-        crew.arena.step(actions)
+            assert np.array_equal(getattr(actions, name)[batch.rows], getattr(expected, name)[batch.rows]), name
+        batch.arena.step(actions)
 
 
 def test_advice_leads_back_to_the_actions_it_came_from(network):
-    crew = practice_of(network).crews[0]
-    battles, teacher = crew.arena.battles, Teacher("hard")
+    batch = practice_of(network).batches[0]
+    battles, teacher = batch.arena.battles, Teacher("hard")
     given, written = battles.no_actions(), battles.no_actions()
     for _ in range(20):
-        teacher.act(battles, np.ones_like(crew.learns), given)
-        crew.arena.step(given)
-    teacher.act(battles, crew.learns, given)
+        teacher.act(battles, np.ones_like(batch.learns), given)
+        batch.arena.step(given)
+    teacher.act(battles, batch.learns, given)
     write_actions(
-        advice_of(given, crew.arena.observation, crew.rows, False), crew.arena.observation, crew.rows, written
+        advice_of(given, batch.arena.observation, batch.rows, False), batch.arena.observation, batch.rows, written
     )
-    assert np.allclose(given.move[crew.rows].clip(-0.93, 0.93), written.move[crew.rows], atol=1e-5)
-    assert np.array_equal(given.buttons[crew.rows] != 0, written.buttons[crew.rows] != 0)
-    listed = (crew.arena.observation.enemy_index[crew.rows] == given.target[crew.rows][:, None]).any(1)
-    assert np.array_equal(np.where(listed, given.target[crew.rows], NOBODY), written.target[crew.rows])
+    assert np.allclose(given.move[batch.rows].clip(-0.93, 0.93), written.move[batch.rows], atol=1e-5)
+    assert np.array_equal(given.buttons[batch.rows] != 0, written.buttons[batch.rows] != 0)
+    listed = (batch.arena.observation.enemy_index[batch.rows] == given.target[batch.rows][:, None]).any(1)
+    assert np.array_equal(np.where(listed, given.target[batch.rows], NOBODY), written.target[batch.rows])
 
 
 def test_idle_does_nothing(network):
-    crew = practice_of(network).crews[0]
-    actions = crew.arena.battles.no_actions()
+    batch = practice_of(network).batches[0]
+    actions = batch.arena.battles.no_actions()
     for rows in actions:
         rows[...] = 1
-    Idle().act(crew.arena.battles, crew.learns, actions)
-    assert (actions.move[crew.learns] == 0).all() and (actions.target[crew.learns] == NOBODY).all()
-    assert (actions.move[~crew.learns] == 1).all()
+    Idle().act(batch.arena.battles, batch.learns, actions)
+    assert (actions.move[batch.learns] == 0).all() and (actions.target[batch.learns] == NOBODY).all()
+    assert (actions.move[~batch.learns] == 1).all()
 
 
 # --- maps ------------------------------------------------------------------------------------------------------------
@@ -276,15 +278,15 @@ def test_maps_over_and_over_are_the_same_maps_with_other_chances():
     assert np.array_equal(made.spawn, maps.spawn[[0, 1, 0]]) and made.seed.tolist() == [10, 11, 12]
 
 
-def test_stages_on_few_maps_train_and_are_examined_on_the_same(network):
+def test_stages_on_few_maps_train_and_are_evaluated_on_the_same(network):
     stage = replace(DUEL, maps=1)
-    practice = practice_of(network, stage)
+    source = practice_of(network, stage)
     maps = maps_of(stage, TINY.seed)
     assert maps is not None
-    for crew in practice.crews:
-        assert (crew.arena.battles.world.spawn == maps.spawn[0]).all()
-    examined = maker_of(practice.maps)([5, 6], (40, 40), "2v2")
-    assert (examined.spawn == maps.spawn[0]).all()
+    for batch in source.batches:
+        assert (batch.arena.battles.world.spawn == maps.spawn[0]).all()
+    evaluated = maker_of(source.maps)([5, 6], (40, 40), "2v2")
+    assert (evaluated.spawn == maps.spawn[0]).all()
 
 
 # --- settings --------------------------------------------------------------------------------------------------------
@@ -302,7 +304,7 @@ def test_stages_on_few_maps_train_and_are_examined_on_the_same(network):
         ({"ppo": PPOConfig(prediction=0.1)}, "go together"),
         ({"stages": ("O8",)}, "no stage is called 'O8'"),
         ({"opponents": ("hard=no",)}, "NAME or NAME=SHARE"),
-        ({"exam_matches": 3}, "both sides"),
+        ({"eval_matches": 3}, "both sides"),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused(change, message):

@@ -14,19 +14,20 @@ import numpy as np
 import psutil
 import pytest
 import torch
-from protege.games.echelon.training.train import train
 
 from proofs.prove_echelon_learning import indirect_kills
 from protege.games.echelon.agents.network import NetworkConfig, PilotNetwork
 from protege.games.echelon.agents.pupil import Pupil
 from protege.games.echelon.rules.battle import EVENT, KILL, MISSILE_LAUNCH
 from protege.games.echelon.task.env import Arena
-from protege.games.echelon.training.collect import Guest, Practice
+from protege.games.echelon.training.collect import BattleSource, NetworkOpponent
 from protege.games.echelon.training.config import STAGES, Stage, find_stage
-from protege.games.echelon.training.evaluation import examine
+from protege.games.echelon.training.evaluation import evaluate
+from protege.games.echelon.training.trainer import TRAINER
 from protege.games.echelon.world.mechs import GAUSS, MISSILE
 from protege.learn.ppo import PPO, PPOConfig
 from protege.learn.rainbow import linear
+from protege.train.loop import train
 from tests.games.echelon.training.tiny import TINY
 from tests.learn.test_ppo import CONFIG, learner_of, weights_of
 from tests.train.trainings import Notes
@@ -45,22 +46,22 @@ def logged(run, name):
 
 
 class PowerCut(Notes):
-    """Ends the training at its second exam."""
+    """Ends the training at its second evaluation."""
 
-    def examined(self, exam, teacher, best):
-        super().examined(exam, teacher, best)
-        if len(self.exams) == 2:
+    def evaluated(self, result, best):
+        super().evaluated(result, best)
+        if len(self.results) == 2:
             raise RuntimeError("power cut")
 
 
 def test_logged_rates_and_entropy_follow_the_agent_steps_before_and_after_a_resume(tmp_path, monkeypatch):
     monkeypatch.setattr("protege.train.loop.LOG_SECONDS", 0.0)
     monkeypatch.setitem(STAGES, "brief", Stage("1v1", 40, 8, (("medium", 1.0),)))
-    config = replace(TINY, stages=("brief",), exam_every=TINY.agent_steps // 3, autosave_seconds=0.0)
+    config = replace(TINY, stages=("brief",), eval_every=TINY.agent_steps // 3, autosave_seconds=0.0)
     with pytest.raises(RuntimeError, match="power cut"):
-        train(config, PowerCut(), name="r", folder=tmp_path)
+        train(TRAINER, config, PowerCut(), name="r", folder=tmp_path)
     resumed = Notes()
-    run = train(config, resumed, name="r", resume=True, folder=tmp_path)
+    run = train(TRAINER, config, resumed, name="r", resume=True, folder=tmp_path)
     assert "resumed at agent-step" in resumed.reports[0]["run"]
     for name, first, last in (("learning_rate", 3e-4, 3e-5), ("entropy_weight", 0.05, 0.01)):
         steps, values = logged(run, name)
@@ -72,8 +73,8 @@ def test_logged_rates_and_entropy_follow_the_agent_steps_before_and_after_a_resu
 def test_logged_rates_and_entropy_follow_the_minutes(tmp_path, monkeypatch):
     monkeypatch.setattr("protege.train.loop.LOG_SECONDS", 0.0)
     monkeypatch.setitem(STAGES, "brief", Stage("1v1", 40, 8, (("medium", 1.0),)))
-    config = replace(TINY, stages=("brief",), minutes=0.05, agent_steps=0, deterministic=False, exam_seconds=1e9)
-    run = train(config, Notes(), name="r", folder=tmp_path)
+    config = replace(TINY, stages=("brief",), minutes=0.05, agent_steps=0, deterministic=False, eval_seconds=1e9)
+    run = train(TRAINER, config, Notes(), name="r", folder=tmp_path)
     _, progress = logged(run, "progress")  # when the updates were made
     for name, first, last in (("learning_rate", 3e-4, 3e-5), ("entropy_weight", 0.05, 0.01)):
         _, values = logged(run, name)
@@ -94,17 +95,17 @@ def test_a_stage_that_is_passed_gives_way_and_a_resume_stays_in_the_next(tmp_pat
     monkeypatch.setitem(STAGES, "first", easy)
     monkeypatch.setitem(STAGES, "second", replace(easy, size=48, gate=2.0))
     config = replace(
-        TINY, stages=("first", "second"), imitation=0.0, exam_every=TINY.agent_steps // 3, autosave_seconds=0.0
+        TINY, stages=("first", "second"), imitation=0.0, eval_every=TINY.agent_steps // 3, autosave_seconds=0.0
     )
     with pytest.raises(RuntimeError, match="power cut"):
-        train(config, PowerCut(), name="r", folder=tmp_path)
+        train(TRAINER, config, PowerCut(), name="r", folder=tmp_path)
     resumed = Notes()
-    run = train(config, resumed, name="r", resume=True, folder=tmp_path)
+    run = train(TRAINER, config, resumed, name="r", resume=True, folder=tmp_path)
     assert resumed.reports[0]["stage"].startswith("second: 1v0 on 48 x 48")
     texts = [event.text for event in run.metrics.events() if event.kind == "stage"]
     assert len(texts) == 1 and texts[0].startswith("first ends (success 100%, at least 34%); second begins")
     steps, stages = logged(run, "stage")
-    passed = TINY.agent_steps // 3  # the first exam
+    passed = TINY.agent_steps // 3  # the first evaluation
     assert stages == [float(step > passed) for step in steps] and {0.0, 1.0} == set(stages)
 
 
@@ -116,10 +117,10 @@ def learner_in_battle(ppo=PPOConfig(), network=SMALL, **more):
     torch.manual_seed(1)
     config = replace(TINY, agents=16, ppo=replace(ppo, minibatches=2), network=network, imitation=0.0, **more)
     policy = PilotNetwork(network)
-    practice = Practice(PAIR, 0, config, policy, 1)
-    practice.play(0.0)
-    practice.note_inputs()
-    return PPO(policy, config.ppo, 1, 1), practice
+    source = BattleSource(PAIR, 0, config, policy, 1)
+    source.play(0.0)
+    source.note_inputs()
+    return PPO(policy, config.ppo, 1, 1), source
 
 
 def gradients_at_inputs(policy, rollout):
@@ -134,32 +135,32 @@ def gradients_at_inputs(policy, rollout):
 
 
 def test_after_100_updates_gradients_still_reach_the_encoders_and_nothing_is_saturated():
-    learner, practice = learner_in_battle(PPOConfig(learning_rate=1e-3, kl_limit=1e9))
-    before = gradients_at_inputs(learner.policy, practice.rollout)
+    learner, source = learner_in_battle(PPOConfig(learning_rate=1e-3, kl_limit=1e9))
+    before = gradients_at_inputs(learner.policy, source.rollout)
     while learner.updates < 100:
-        learner.learn(practice.rollout)
-        practice.play(0.0)
-    after = gradients_at_inputs(learner.policy, practice.rollout)
+        learner.learn(source.rollout)
+        source.play(0.0)
+    after = gradients_at_inputs(learner.policy, source.rollout)
     for first, last in zip(before, after):
         assert first > 1e-5 and last > 0.1 * first, (before, after)
-    moves = practice.rollout.taken["move"][practice.rollout.acted]
+    moves = source.rollout.taken["move"][source.rollout.acted]
     assert float((torch.tanh(moves).abs() > 0.95).float().mean()) < 0.1
 
 
 def test_what_comes_next_is_predicted_better_and_better():
     ppo = PPOConfig(prediction=1.0, learning_rate=3e-3, kl_limit=1e9)
-    learner, practice = learner_in_battle(ppo, replace(SMALL, predicts=True))
-    losses = [learner.learn(practice.rollout)["prediction_loss"] for _ in range(20)]
+    learner, source = learner_in_battle(ppo, replace(SMALL, predicts=True))
+    losses = [learner.learn(source.rollout)["prediction_loss"] for _ in range(20)]
     assert losses[-1] < 0.5 * losses[0], losses
 
 
 def test_with_16_bits_the_losses_are_within_a_percent_over_100_updates():
     found = []
     for narrow in (False, True):
-        learner, practice = learner_in_battle(PPOConfig(mixed_precision=narrow, learning_rate=1e-4, kl_limit=1e9))
+        learner, source = learner_in_battle(PPOConfig(mixed_precision=narrow, learning_rate=1e-4, kl_limit=1e9))
         rounds = []
         while learner.updates < 100:
-            rounds.append(learner.learn(practice.rollout))
+            rounds.append(learner.learn(source.rollout))
         found.append({name: np.array([figures[name] for figures in rounds]) for name in rounds[0]})
     in_32, in_16 = found
     for name in ("value_loss", "entropy"):
@@ -169,34 +170,34 @@ def test_with_16_bits_the_losses_are_within_a_percent_over_100_updates():
 
 
 def test_states_are_blank_where_a_battle_begins():
-    """A guest, who meets the pupil, and the pupil itself: both act as if there had been no battle before."""
+    """A opponent, who meets the pupil, and the pupil itself: both act as if there had been no battle before."""
     torch.manual_seed(1)
     network = PilotNetwork(SMALL)
     arena = Arena(3, "1v1", size=(40, 40), length=8, seed=5)
-    one, other = Guest(network, arena), Guest(network, arena)
+    one, other = NetworkOpponent(network, arena), NetworkOpponent(network, arena)
     other.state.fill_(7.0)  # of a battle before
     red = np.broadcast_to(arena.battles.members.team == 1, (3, 2))
-    for guest in (one, other):
-        guest.act(arena.battles, red, arena.battles.no_actions())
+    for opponent in (one, other):
+        opponent.act(arena.battles, red, arena.battles.no_actions())
     assert torch.equal(one.state[:, 1], other.state[:, 1]) and (other.state[:, 0] == 7.0).all(), "others' are not its"
-    practices = [Practice(PAIR, 0, replace(TINY, imitation=0.0), network, 1) for _ in range(2)]
-    for crew in practices[1].crews:
-        crew.state.fill_(7.0)
-    for practice in practices:
-        practice.play(0.0)
-    assert torch.equal(*(practice.rollout.numbers["log_prob"] for practice in practices))
+    sources = [BattleSource(PAIR, 0, replace(TINY, imitation=0.0), network, 1) for _ in range(2)]
+    for batch in sources[1].batches:
+        batch.state.fill_(7.0)
+    for source in sources:
+        source.play(0.0)
+    assert torch.equal(*(source.rollout.numbers["log_prob"] for source in sources))
 
 
 # --- memory and ways to compute --------------------------------------------------------------------------------------
 
 
 def test_a_process_does_not_grow_over_200_updates():
-    learner, practice = learner_in_battle(PPOConfig(epochs=5, kl_limit=1e9))
+    learner, source = learner_in_battle(PPOConfig(epochs=5, kl_limit=1e9))
 
     def grown_to(updates):
         while learner.updates < updates:
-            learner.learn(practice.rollout)
-            practice.play(0.0)
+            learner.learn(source.rollout)
+            source.play(0.0)
         gc.collect()
         return psutil.Process().memory_info().rss
 
@@ -207,8 +208,8 @@ def test_a_process_does_not_grow_over_200_updates():
 def test_checkpointing_keeps_a_part_of_the_forward_pass():
     kept = {}
     for checkpointing in (False, True):
-        learner, practice = learner_in_battle(PPOConfig(checkpointing=checkpointing))
-        rollout, total = practice.rollout, [0]
+        learner, source = learner_in_battle(PPOConfig(checkpointing=checkpointing))
+        rollout, total = source.rollout, [0]
         seen, taken = ({n: a.flatten(0, 2) for n, a in of.items()} for of in (rollout.seen, rollout.taken))
         starts = rollout.starts[:, :, None].expand(rollout.acted.shape).flatten(0, 2)
         with counted(total):
@@ -218,24 +219,24 @@ def test_checkpointing_keeps_a_part_of_the_forward_pass():
     assert 0 <= kept[True] < 0.3 * kept[False], kept
 
 
-def test_exams_keep_nothing_for_a_way_back():
+def test_evaluations_keep_nothing_for_a_way_back():
     total = [0]
     with counted(total):
-        found = examine(Pupil(PilotNetwork(SMALL)), PAIR, "medium", matches=2)
+        found = evaluate(Pupil(PilotNetwork(SMALL)), PAIR, "medium", matches=2)
     assert total == [0] and found["matches"] == 2
 
 
 def test_twenty_against_twenty_are_learned_from():
     torch.manual_seed(1)
     policy = PilotNetwork(SMALL)
-    practice = Practice(find_stage("company"), 0, replace(TINY, agents=40, imitation=0.0), policy, 1)
+    source = BattleSource(find_stage("company"), 0, replace(TINY, agents=40, imitation=0.0), policy, 1)
     learner = PPO(policy, PPOConfig(minibatches=1), 1, 1)
-    steps = practice.play(0.0)
-    practice.note_inputs()
-    figures = learner.learn(practice.rollout)
-    assert practice.rollout.shape.members == 20 and steps == 40 * TINY.horizon
+    steps = source.play(0.0)
+    source.note_inputs()
+    figures = learner.learn(source.rollout)
+    assert source.rollout.shape.members == 20 and steps == 40 * TINY.horizon
     assert learner.updates > 0 and all(np.isfinite(list(figures.values())))
-    practice.close()
+    source.close()
 
 
 @contextmanager
@@ -256,8 +257,8 @@ def test_an_update_of_compiled_pilots_is_one_graph_and_gives_the_same(monkeypatc
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))
     found = []
     for compiled in (False, True):
-        learner, practice = learner_in_battle(PPOConfig(compiled=compiled))
-        found.append((learner.learn(practice.rollout), weights_of(learner)))
+        learner, source = learner_in_battle(PPOConfig(compiled=compiled))
+        found.append((learner.learn(source.rollout), weights_of(learner)))
     (figures, weights), (other_figures, other_weights) = found
     assert other_figures == pytest.approx(figures, rel=1e-4, abs=1e-6)
     assert torch.allclose(weights, other_weights, atol=2e-5)

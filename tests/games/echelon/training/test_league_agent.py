@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from protege.games.echelon.training.train import train
 
 from protege.cli import __main__ as cli
 from protege.games.echelon.agents.contest import ANCHOR, SCRIPTED, signature
@@ -24,9 +23,10 @@ from protege.games.echelon.agents.pupil import KIND, Pupil, about, load_network
 from protege.games.echelon.task.env import TASK_VERSION, Arena
 from protege.games.echelon.task.features import layout_of
 from protege.games.echelon.training import config as settings
-from protege.games.echelon.training.collect import Crew, Guest, Practice
+from protege.games.echelon.training.collect import BattleBatch, BattleSource, NetworkOpponent
 from protege.games.echelon.training.config import BadTraining, EchelonConfig, Stage, check, find_stage, self_share
-from protege.games.echelon.training.league_agent import Rivals
+from protege.games.echelon.training.league_agent import LeagueAgent
+from protege.games.echelon.training.trainer import TRAINER
 from protege.games.echelon.world.mechs import find_roster
 from protege.league.league import copy_league, create_league, open_league
 from protege.league.ledger import AGENT, CANDIDATE, MEMBER, RETIRED, Game, LeagueError
@@ -34,6 +34,7 @@ from protege.league.matchmaking import LEAGUE_EXPLOITER, MAIN, MAIN_EXPLOITER, R
 from protege.learn.ppo import PPOConfig
 from protege.runs import checkpoints
 from protege.runs.run import Run, open_run
+from protege.train.loop import train
 from tests.league.league_games import meet, recount
 from tests.train.trainings import Crash, Notes, assert_same
 
@@ -50,8 +51,8 @@ TINY = EchelonConfig(
     chunk=4,
     network=NETWORK,
     ppo=PPOConfig(minibatches=2),
-    exam_matches=2,
-    exam_every=16 * 8 * 3,
+    eval_matches=2,
+    eval_every=16 * 8 * 3,
     deterministic=True,
 )
 FROZEN = replace(TINY, ppo=PPOConfig(minibatches=2, learning_rate=1e-12, final_learning_rate=1e-12))
@@ -91,7 +92,7 @@ def test_opponents_come_from_the_league_and_only_the_training_is_rated(tmp_path,
     notes = Notes()
     with make_duels(tmp_path) as league:
         before = {entry.id: entry for entry in league.entries()}
-        run = train(TINY, notes, name="pilots", folder=tmp_path)
+        run = train(TRAINER, TINY, notes, name="pilots", folder=tmp_path)
         (agent,) = league.entries(AGENT)
         rows = filed(league)
         assert agent.run == "pilots" and agent.role == MAIN and agent.games == len(rows) >= 40
@@ -104,7 +105,7 @@ def test_opponents_come_from_the_league_and_only_the_training_is_rated(tmp_path,
         )
         assert league.counts()["periods"] >= 2 and agent.rating.deviation < 350
         assert {row[4] for row in rows} == {0, 1}, "it had either side"
-        assert copies[-1].step == checkpoints.load(run.last).state["steps"] and copies[0].role == MAIN
+        assert copies[-1].step == checkpoints.load(run.last).state["step"] and copies[0].role == MAIN
         assert copies[-1].parent == (copies[-2].id if len(copies) > 1 else None)
         load_network(Path(league.opponent(copies[-1]).player))
         assert Path(league.opponent(copies[-1]).player).stat().st_size < run.last.stat().st_size / 2, "no battles in it"
@@ -126,12 +127,13 @@ def test_scores_are_those_of_the_side_that_learns(tmp_path, monkeypatch):
     monkeypatch.setitem(settings.STAGES, "duel", long)
     with make_duels(tmp_path, length=240) as league:
         stage = replace(long, opponents=(("expert", 1.0),))
-        with closing(Rivals("mine", "main", [long], tmp_path)) as rivals:
-            rivals.join("pilots")
+        with closing(LeagueAgent("mine", "main", [long], tmp_path)) as league_agent:
+            league_agent.join("pilots")
+            league_agent.enter(long)
             config = replace(TINY, agents=8, horizon=320)
-            with closing(Practice(stage, 0, config, PilotNetwork(NETWORK), 2, rivals.find)) as practice:
-                practice.play(0.0)
-                rivals.report(episode for crew in practice.crews for episode in crew.episodes)
+            with closing(BattleSource(stage, 0, config, PilotNetwork(NETWORK), 2, league_agent.find)) as source:
+                source.play(0.0)
+                league_agent.report(episode for batch in source.batches for episode in batch.episodes)
         (agent,) = league.entries(AGENT)
         found = league.payoffs(agent.id, rated=False)[league.by_name("expert").id]
         assert found.games >= 8 and found.losses >= 0.7 * found.games, "who has learned nothing loses to the expert"
@@ -144,7 +146,7 @@ def test_the_same_league_twice_gives_the_same_training_whatever_the_threads(tmp_
         for threads in (1, 2):
             folder = tmp_path / f"with {threads}"
             copy_league(source, folder / "mine").close()
-            runs.append(train(replace(TINY, threads=threads), Notes(), name="pilots", folder=folder))
+            runs.append(train(TRAINER, replace(TINY, threads=threads), Notes(), name="pilots", folder=folder))
     assert_same(*(checkpoints.load(run.last) for run in runs))
 
 
@@ -152,16 +154,16 @@ def test_a_resumed_training_is_the_same_agent(tmp_path):
     make_duels(tmp_path).close()
     saving = replace(TINY, autosave_seconds=0.0)
     with pytest.raises(RuntimeError, match="power cut"):
-        train(saving, Crash(), name="pilots", folder=tmp_path)
+        train(TRAINER, saving, Crash(), name="pilots", folder=tmp_path)
     with open_league("mine", tmp_path) as league:
         (before,) = league.entries(AGENT)
         with pytest.raises(LeagueError, match="a training pilots is in league mine already: go on with it by --resume"):
-            train(TINY, Notes(), name="pilots", folder=tmp_path)
+            train(TRAINER, TINY, Notes(), name="pilots", folder=tmp_path)
         with pytest.raises(LeagueError, match="pilots is in league mine as main, not as main exploiter"):
-            train(replace(saving, role="main-exploiter"), Notes(), name="pilots", resume=True, folder=tmp_path)
+            train(TRAINER, replace(saving, role="main-exploiter"), Notes(), name="pilots", resume=True, folder=tmp_path)
         assert open_run("pilots", tmp_path).info().config["role"] == "main", "nothing was changed"
         notes = Notes()
-        run = train(saving, notes, name="pilots", resume=True, folder=tmp_path)
+        run = train(TRAINER, saving, notes, name="pilots", resume=True, folder=tmp_path)
         (after,) = league.entries(AGENT)
         assert after.id == before.id and after.games > before.games > 0
         assert "resumed at agent-step" in notes.reports[0]["run"] and not any("anew" in note for note in notes.notes)
@@ -174,16 +176,17 @@ def test_a_resumed_training_goes_on_with_its_line_up_and_its_draws(tmp_path, mon
     with make_duels(tmp_path) as league:
         for seed in (8, 9, 10, 11, 12):
             league.add(make_pilot(tmp_path / f"{seed}.safetensors", seed), name=f"member-{seed}", kind=MEMBER)
-        one, other = (Rivals("mine", "main", [DUEL], tmp_path, seed) for seed in (1, 2))
-        for rivals in (one, other):
-            rivals.join("pilots")
+        one, other = (LeagueAgent("mine", "main", [DUEL], tmp_path, seed) for seed in (1, 2))
+        for league_agent in (one, other):
+            league_agent.join("pilots")
+            league_agent.enter(DUEL)
         for _ in range(4):
-            one.chances()
-        other.chances()
-        other.load(json.loads(json.dumps(one.save())))
-        expected = [one.chances() for _ in range(12)]
-        assert len({str(chances) for chances in expected}) > 2, "line-ups change"
-        assert [other.chances() for _ in range(12)] == expected
+            one.probabilities()
+        other.probabilities()
+        other.restore(json.loads(json.dumps(one.state())))
+        expected = [one.probabilities() for _ in range(12)]
+        assert len({str(probabilities) for probabilities in expected}) > 2, "line-ups change"
+        assert [other.probabilities() for _ in range(12)] == expected
         one.close()
         other.close()
 
@@ -194,15 +197,15 @@ def test_a_league_that_does_not_fit_is_refused_before_anything_is_made(tmp_path,
         r"league mine was made for other matches \(length 240 here and 12 there\).*init NAME --roster 1v1 --size 40"
     )
     with pytest.raises(LeagueError, match=expected):
-        train(TINY, Notes(), name="pilots", folder=tmp_path)
+        train(TRAINER, TINY, Notes(), name="pilots", folder=tmp_path)
     with pytest.raises(LeagueError, match="there is no league 'mind'"):
-        train(replace(TINY, league="mind"), Notes(), name="pilots", folder=tmp_path)
+        train(TRAINER, replace(TINY, league="mind"), Notes(), name="pilots", folder=tmp_path)
     with pytest.raises(LeagueError, match="league echelon can only be read: go on with a copy"):
-        train(replace(TINY, league="echelon", stages=("squad",)), Notes(), name="pilots", folder=tmp_path)
+        train(TRAINER, replace(TINY, league="echelon", stages=("squad",)), Notes(), name="pilots", folder=tmp_path)
     with pytest.raises(LeagueError, match="plays on generated maps, the stage on ground 'open'"):
-        train(replace(TINY, stages=("O2",)), Notes(), name="pilots", folder=tmp_path)
+        train(TRAINER, replace(TINY, stages=("O2",)), Notes(), name="pilots", folder=tmp_path)
     with pytest.raises(LeagueError, match="plays every battle on a new map, the stage on the same 100"):
-        train(replace(TINY, stages=("O7",)), Notes(), name="pilots", folder=tmp_path)
+        train(TRAINER, replace(TINY, stages=("O7",)), Notes(), name="pilots", folder=tmp_path)
     words = ["train", "echelon", "--preset", "smoke", "--league", "mine", "--runs", str(tmp_path), "--dry-run"]
     assert cli.main(words) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
@@ -213,7 +216,7 @@ def test_stages_that_the_league_does_not_play_keep_their_own_opponents(tmp_path,
     monkeypatch.setitem(settings.STAGES, "pair", replace(DUEL, roster="2v2", size=48, share=0.5))
     notes = Notes()
     with make_duels(tmp_path) as league:
-        train(replace(TINY, stages=("pair", "duel")), notes, name="pilots", folder=tmp_path)
+        train(TRAINER, replace(TINY, stages=("pair", "duel")), notes, name="pilots", folder=tmp_path)
         assert "2v2 on 48 x 48, against medium 1; then duel" in notes.reports[0]["stage"]
         (agent,) = league.entries(AGENT)
         assert 0 < agent.games == len(filed(league)) <= 16 * 8 * 3 // 12 + 16, "only those of the second half"
@@ -221,65 +224,65 @@ def test_stages_that_the_league_does_not_play_keep_their_own_opponents(tmp_path,
 
 def test_an_exploiter_begins_with_the_main_agent_and_meets_nobody_else(tmp_path):
     with make_duels(tmp_path) as league:
-        train(FROZEN, Notes(), name="main", folder=tmp_path)
+        train(TRAINER, FROZEN, Notes(), name="main", folder=tmp_path)
         main = league.newest_main()
         notes = Notes()
         exploiter = replace(FROZEN, role="main-exploiter", seed=2)
-        run = train(exploiter, notes, name="spoiler", folder=tmp_path)
+        run = train(TRAINER, exploiter, notes, name="spoiler", folder=tmp_path)
         spoiler = league.agent("spoiler", MAIN_EXPLOITER)
         assert {row[1] for row in filed(league) if row[0] == spoiler.id} == {main.id}
         assert f"begins with the weights of {main.name}" in notes.notes and spoiler.parent == main.id
         taken, given = load_network(run.best), load_network(Path(league.opponent(main).player))
         assert torch.allclose(taken.own.layer.weight, given.own.layer.weight, atol=1e-6)
-        assert f"against {main.name}" in notes.exams[0]["summary"]
+        assert f"against {main.name}" in notes.results[0].summary
         other = Notes()
-        train(replace(exploiter, network=NetworkConfig(8, 8, 4)), other, name="smaller", folder=tmp_path)
+        train(TRAINER, replace(exploiter, network=NetworkConfig(8, 8, 4)), other, name="smaller", folder=tmp_path)
         assert any("begins with fresh weights: the network of" in note for note in other.notes)
         assert league.agent("smaller", MAIN_EXPLOITER).parent is None
         later = replace(FROZEN, start_from=str(run.best), agent_steps=1)
-        train(later, Notes(), name="later", folder=tmp_path)
+        train(TRAINER, later, Notes(), name="later", folder=tmp_path)
         assert league.by_id(league.agent("later").parent or 0).run == "spoiler", "its best is there as a copy"
 
 
 def test_an_exploiter_that_did_its_work_leaves_a_member_and_begins_again(tmp_path):
     with make_duels(tmp_path, SOON) as league:
-        train(FROZEN, Notes(), name="main", folder=tmp_path)
+        train(TRAINER, FROZEN, Notes(), name="main", folder=tmp_path)
         main = league.newest_main()
         notes = Notes()
         exploiter = replace(FROZEN, role="main-exploiter")
-        run = train(exploiter, notes, name="spoiler", folder=tmp_path)  # draws are half a point, so it has 40 % soon
+        run = train(TRAINER, exploiter, notes, name="spoiler", folder=tmp_path)  # draws count half: it has 40 % soon
         first, second = league.select("run = 'spoiler' AND hash IS NULL")[:2]
         assert first.kind == RETIRED and second.name == "spoiler-2" and second.parent == main.id
         members = [entry for entry in league.entries(MEMBER) if entry.role == MAIN_EXPLOITER]
         assert members[0].run == "spoiler" and members[0].name.startswith("spoiler@")
         assert any("40% were asked of it: goes on as spoiler-2" in note for note in notes.notes)
         assert notes.notes.count(f"begins with the weights of {main.name}") >= 2
-        assert 0 < checkpoints.load(run.last).state["league"][0] < 1, "schedules begin again too"
+        assert 0 < checkpoints.load(run.last).state["session"]["life"][0] < 1, "schedules begin again too"
         now = league.agent("spoiler", MAIN_EXPLOITER)
         longer = replace(exploiter, agent_steps=16 * 8 * 7)
-        train(longer, Notes(), name="spoiler", resume=True, folder=tmp_path)
+        train(TRAINER, longer, Notes(), name="spoiler", resume=True, folder=tmp_path)
         assert league.agent("spoiler", MAIN_EXPLOITER).id >= now.id, "it goes on with its last life"
         recount(league)
 
 
 def test_a_league_exploiter_meets_everybody_and_begins_again_among_those_within_its_reach(tmp_path, monkeypatch):
     begun: list[tuple[str, set[str], set[str]]] = []  # the life, whom it may meet, whom its first battles were against
-    begin = Practice.begin_anew
+    begin = BattleSource.begin_anew
 
     def begin_anew(self):
         begin(self)
         (agent,) = league.select("run = 'raider' AND hash IS NULL AND kind = ?", AGENT)
         pool, chances = league.opponents(agent.id)
         reach = {entry.name for entry, chance in zip(pool, chances) if chance > 0}
-        begun.append((agent.name, reach, {crew.names[n] for crew in self.crews for n in crew.opponent}))
+        begun.append((agent.name, reach, {batch.names[n] for batch in self.batches for n in batch.opponent}))
 
-    monkeypatch.setattr(Practice, "begin_anew", begin_anew)
+    monkeypatch.setattr(BattleSource, "begin_anew", begin_anew)
     with make_duels(tmp_path, replace(SOON, exploiter_budget=40)) as league:
         for strong, weak in (("expert", "random"), ("hard", "trivial")):
             meet(league, league.by_name(strong), league.by_name(weak), 60, chance=1.0)
-        train(FROZEN, Notes(), name="main", folder=tmp_path)
+        train(TRAINER, FROZEN, Notes(), name="main", folder=tmp_path)
         notes = Notes()
-        train(replace(FROZEN, role="league-exploiter"), notes, name="raider", folder=tmp_path)
+        train(TRAINER, replace(FROZEN, role="league-exploiter"), notes, name="raider", folder=tmp_path)
         first, second = league.select("run = 'raider' AND hash IS NULL")[:2]
         assert first.kind == RETIRED and first.role == LEAGUE_EXPLOITER and second.name == "raider-2"
         assert len({row[1] for row in filed(league) if row[0] == first.id}) > 2, "everybody"
@@ -290,27 +293,29 @@ def test_a_league_exploiter_meets_everybody_and_begins_again_among_those_within_
 
 def test_an_exploiter_killed_between_two_lives_begins_the_second_one(tmp_path, monkeypatch):
     with make_duels(tmp_path, SOON) as league:
-        train(FROZEN, Notes(), name="main", folder=tmp_path)
+        train(TRAINER, FROZEN, Notes(), name="main", folder=tmp_path)
         main = league.newest_main()
         saving = replace(TINY, role="main-exploiter", autosave_seconds=0.0)
-        reset = Rivals.reset
+        reset = LeagueAgent.reset
 
         def cut(self, reason):
             reset(self, reason)
             raise RuntimeError("power cut")
 
         with monkeypatch.context() as patch:
-            patch.setattr(Rivals, "reset", cut)
+            patch.setattr(LeagueAgent, "reset", cut)
             with pytest.raises(RuntimeError, match="power cut"):
-                train(saving, Notes(), name="spoiler", folder=tmp_path)
+                train(TRAINER, saving, Notes(), name="spoiler", folder=tmp_path)
         assert league.agent("spoiler", MAIN_EXPLOITER).name == "spoiler-2"
-        assert checkpoints.load(Run(tmp_path / "spoiler").last).state["life"] == "spoiler", "the weights are older"
+        assert checkpoints.load(Run(tmp_path / "spoiler").last).state["session"]["league"]["life"] == "spoiler", (
+            "the weights are older"
+        )
         notes = Notes()
-        train(replace(saving, agent_steps=1), notes, name="spoiler", resume=True, folder=tmp_path)
+        train(TRAINER, replace(saving, agent_steps=1), notes, name="spoiler", resume=True, folder=tmp_path)
         assert f"begins with the weights of {main.name}" in notes.notes
         assert league.agent("spoiler", MAIN_EXPLOITER).parent == main.id
         notes = Notes()
-        train(replace(saving, agent_steps=1), notes, name="spoiler", resume=True, folder=tmp_path)
+        train(TRAINER, replace(saving, agent_steps=1), notes, name="spoiler", resume=True, folder=tmp_path)
         assert not any("begins with" in note for note in notes.notes), "only once"
 
 
@@ -341,8 +346,8 @@ def test_a_judgement_is_played_to_its_end_and_can_be_watched(tmp_path, capsys):
 def train_until_killed(folder):
     """A training in a process of its own."""
     settings.STAGES["duel"] = DUEL
-    endless = replace(TINY, deterministic=False, agent_steps=10**9, autosave_seconds=0.5, exam_seconds=0.5)
-    train(endless, Notes(), name="victim", folder=Path(folder))
+    endless = replace(TINY, deterministic=False, agent_steps=10**9, autosave_seconds=0.5, eval_seconds=0.5)
+    train(TRAINER, endless, Notes(), name="victim", folder=Path(folder))
 
 
 def test_a_kill_leaves_a_league_that_another_training_uses_meanwhile(tmp_path):
@@ -357,7 +362,7 @@ def test_a_kill_leaves_a_league_that_another_training_uses_meanwhile(tmp_path):
             while not (league.entries(AGENT) and Run(tmp_path / "victim").last.exists()):
                 assert victim.poll() is None and time.monotonic() < patience
                 time.sleep(0.05)
-            train(TINY, Notes(), name="other", folder=tmp_path)
+            train(TRAINER, TINY, Notes(), name="other", folder=tmp_path)
             killed = league.agent("victim")
             assert victim.poll() is None and killed.games > 0
         finally:
@@ -365,28 +370,29 @@ def test_a_kill_leaves_a_league_that_another_training_uses_meanwhile(tmp_path):
             victim.wait()
         recount(league)
         finite = replace(TINY, agent_steps=1, deterministic=False)
-        train(finite, Notes(), name="victim", resume=True, folder=tmp_path)
+        train(TRAINER, finite, Notes(), name="victim", resume=True, folder=tmp_path)
         assert league.agent("victim").id == killed.id and league.agent("other").games > 0
 
 
-# --- whom a crew meets -----------------------------------------------------------------------------------------------
+# --- whom a batch meets -----------------------------------------------------------------------------------------------
 
 
 def test_few_learned_players_are_met_at_a_time_and_over_time_all_by_their_chances(tmp_path, monkeypatch):
     monkeypatch.setattr("protege.games.echelon.training.league_agent.LINE_UP_ROLLOUTS", 1)
-    with make_duels(tmp_path) as league, closing(Rivals("mine", "main", [DUEL], tmp_path, 1)) as rivals:
+    with make_duels(tmp_path) as league, closing(LeagueAgent("mine", "main", [DUEL], tmp_path, 1)) as league_agent:
         for number in range(8):
             league.add(make_pilot(tmp_path / "one.safetensors", number), name=f"pilot-{number}", kind=MEMBER)
-        rivals.join("pilots")
+        league_agent.join("pilots")
+        league_agent.enter(DUEL)
         pilots = [entry for entry in league.entries(MEMBER) if entry.name != "veteran"]
         league.report(
-            rivals.agent.id, [Game(pilot.id, float(n < 2)) for n, pilot in enumerate(pilots) for _ in range(5)]
+            league_agent.agent.id, [Game(pilot.id, float(n < 2)) for n, pilot in enumerate(pilots) for _ in range(5)]
         )
-        pool, expected = league.opponents(rivals.agent.id)
+        pool, expected = league.opponents(league_agent.agent.id)
         assert max(expected) > 1.5 * min(expected), "they differ"
         met: dict[str, list[float]] = {entry.name: [] for entry in pool}
         for _ in range(600):
-            chances = rivals.chances()
+            chances = league_agent.probabilities()
             assert sum(chances.values()) == pytest.approx(1.0) and len(chances) <= len(SCRIPTED) + 4
             for name, found in met.items():
                 found.append(chances.get(name, 0.0))
@@ -395,24 +401,24 @@ def test_few_learned_players_are_met_at_a_time_and_over_time_all_by_their_chance
 
 
 def test_who_is_in_a_battle_stays_until_it_ends_and_then_others_come():
-    crew = Crew(replace(DUEL, opponents=(("medium", 1.0),)), TINY, 4, 0, None)
-    crew.meet({"easy": 0.5, "hard": 0.5})
-    assert {crew.names[n] for n in crew.opponent} == {"medium"} and crew.shares.tolist() == [0.5, 0.5, 0.0]
-    crew.begin_anew()
-    assert {crew.names[n] for n in crew.opponent} <= {"easy", "hard"} and crew.fresh.all()
-    crew.meet({"easy": 0.5, "hard": 0.5})
-    assert set(crew.names) == {"easy", "hard"}, "nobody plays against medium any more"
+    batch = BattleBatch(replace(DUEL, opponents=(("medium", 1.0),)), TINY, 4, 0, None)
+    batch.meet({"easy": 0.5, "hard": 0.5})
+    assert {batch.names[n] for n in batch.opponent} == {"medium"} and batch.shares.tolist() == [0.5, 0.5, 0.0]
+    batch.begin_anew()
+    assert {batch.names[n] for n in batch.opponent} <= {"easy", "hard"} and batch.fresh.all()
+    batch.meet({"easy": 0.5, "hard": 0.5})
+    assert set(batch.names) == {"easy", "hard"}, "nobody plays against medium any more"
 
 
 def test_a_guest_does_what_the_pupil_does_and_forgets_at_the_same_moment(tmp_path):
     pupil = find_player(str(make_pilot(tmp_path / "one.safetensors", 3)))
     assert isinstance(pupil, Pupil)
     arena = Arena(3, "1v1", size=(40, 40), length=4, seed=5)
-    guest = Guest(pupil.network, arena)
+    opponent = NetworkOpponent(pupil.network, arena)
     red = np.broadcast_to(arena.battles.members.team == 1, (3, 2))
     for _ in range(6):  # beyond the end of the first battles
         one, other = arena.battles.no_actions(), arena.battles.no_actions()
-        guest.act(arena.battles, red, one)
+        opponent.act(arena.battles, red, one)
         pupil.act(arena.battles, red, other)
         for name in ("move", "buttons", "ewar", "target"):
             assert np.array_equal(getattr(one, name), getattr(other, name)), name

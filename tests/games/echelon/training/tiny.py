@@ -14,7 +14,7 @@ TINY = EchelonConfig(
     network=NetworkConfig(16, 8, 4),
     ppo=PPOConfig(minibatches=2),
     imitation=0.5,
-    exam_matches=2,
-    exam_every=16 * 8 * 3,
+    eval_matches=2,
+    eval_every=16 * 8 * 3,
     deterministic=True,
 )

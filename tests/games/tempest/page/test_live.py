@@ -215,8 +215,8 @@ def test_a_recording_ends_where_its_moves_end(tmp_path):
     metrics = [Metric("loss", "", "error", "loss")]
     with create_run("tempest", "pqn", {}, metrics, name="new", folder=tmp_path) as run:
         save_weights(run.last, 1)
-        save_recording(run.recordings / "best-exam.tempest", start, moves, {"player": "new"})
-    show = TempestViews(tmp_path).open("film", {"player": "new", "recording": "best-exam.tempest"})
+        save_recording(run.recordings / "best-evaluation.tempest", start, moves, {"player": "new"})
+    show = TempestViews(tmp_path).open("film", {"player": "new", "recording": "best-evaluation.tempest"})
     assert isinstance(show, Film)
     filmed(show)
     assert len(show.commands) == 120 and show.commands[:3] == [tuple(ACTIONS[move]) for move in (0, 11, 22)]

@@ -120,6 +120,7 @@ def test_the_teachers_own_zaps_pass_the_gate(frames):
 def test_every_zap_that_the_gate_stops_costs_its_own_frame(tmp_path, monkeypatch):
     made = session(tmp_path, zap_gate=0.0, epsilon=0.0, teacher=0.0, final_teacher=0.0)
     made.learner.acting = network_that_always_plays(FIRE_AND_ZAP)
+    assert isinstance(made.source, SimulatorSource)
     monkeypatch.setattr(made.source.simulator, "rewards", lambda: np.zeros(8, np.float32))  # what is left is penalties
     content = made.collect(made.room()).content
     assert (content.rewards == np.float32(-0.05)).all() and (content.actions == FIRE).all()

@@ -15,33 +15,31 @@ from typing import Any
 
 import pytest
 import torch
-from protege.games.tempest.training.collect import Episode
-from protege.games.tempest.training.train import estimate, train
 
 from protege import ProtegeError
 from protege.cli import __main__ as cli
 from protege.cli.train import minutes_for_more
 from protege.games.tempest.agents.network import Pupil
 from protege.games.tempest.agents.players import find_player
-from protege.games.tempest.training.config import PRESETS, TempestConfig
+from protege.games.tempest.training.config import PRESETS, PQNTraining, TempestConfig
 from protege.games.tempest.training.metrics import METRICS, Accounts, Windows
-from protege.learn.pqn import PQNConfig
+from protege.games.tempest.training.simulator import Episode
+from protege.games.tempest.training.trainer import TRAINER
 from protege.learn.rainbow import Rainbow
 from protege.runs.checkpoints import CheckpointMismatch, load
 from protege.runs.run import create_run, open_run
-from protege.train.loop import Loop
+from protege.train.estimate import estimate
+from protege.train.loop import train
 from tests.train.trainings import Crash, Notes, assert_same
 
 ROOT = Path(__file__).parents[4]
 TINY = TempestConfig(
     minutes=0.0,
     frames=16 * 8 * 12,  # twelve rollouts
-    widths=(16,),
-    pqn=PQNConfig(games=16, horizon=8, minibatch=32),
-    epsilon_frames=500,
-    exam_games=2,
-    exam_frames=200,
-    exam_every=16 * 8 * 5,
+    pqn=PQNTraining(games=16, horizon=8, minibatch=32, widths=(16,), epsilon_frames=500),
+    eval_games=2,
+    eval_frames=200,
+    eval_every=16 * 8 * 5,
     deterministic=True,
 )
 
@@ -55,40 +53,42 @@ def last_state(run):
 
 def test_a_short_run_logs_every_declared_figure_and_leaves_a_player(tmp_path, monkeypatch):
     monkeypatch.setattr("protege.train.loop.LOG_SECONDS", 0.1)  # it may be over in two seconds
-    config = replace(PRESETS["smoke"], minutes=0.0, frames=300_000, exam_frames=500, exam_seconds=0.5)
+    config = replace(PRESETS["smoke"], minutes=0.0, frames=300_000, eval_frames=500, eval_seconds=0.5)
     notes = Notes()
-    run = train(config, notes, name="short", folder=tmp_path)
+    run = train(TRAINER, config, notes, name="short", folder=tmp_path)
     with open_run("short", tmp_path) as found:
         assert found.status() == "finished"
         logged = set(found.metrics.latest())
     assert logged == {metric.name for metric in METRICS["pqn"]}
-    assert len(notes.exams) >= 2 and notes.reports[0]["run"].endswith("fresh")
+    assert len(notes.results) >= 2 and notes.reports[0]["run"].endswith("fresh")
     player = find_player("short", tmp_path)
     best = load(run.best)
-    assert best.state["points_per_life"] == max(exam["points_per_life"] for exam in notes.exams)
+    assert best.state["points_per_life"] == max(result.rank[0] for result in notes.results)
     assert isinstance(player, Pupil) and torch.equal(player.network.value.weight, best.tensors["network.value.weight"])
 
 
 def test_a_deterministic_run_gives_the_same_numbers_twice(tmp_path):
-    one = train(TINY, Notes(), name="one", folder=tmp_path)
-    two = train(TINY, Notes(), name="two", folder=tmp_path)
+    one = train(TRAINER, TINY, Notes(), name="one", folder=tmp_path)
+    two = train(TRAINER, TINY, Notes(), name="two", folder=tmp_path)
     assert_same(last_state(one), last_state(two))
 
 
 def test_a_resumed_deterministic_run_goes_on_as_if_it_had_never_stopped(tmp_path):
     saving = replace(TINY, autosave_seconds=0.0)
-    whole = train(saving, Notes(), name="whole", folder=tmp_path)
+    whole = train(TRAINER, saving, Notes(), name="whole", folder=tmp_path)
     with pytest.raises(RuntimeError, match="power cut"):
-        train(saving, Crash(), name="parts", folder=tmp_path)
+        train(TRAINER, saving, Crash(), name="parts", folder=tmp_path)
     notes = Notes()
-    resumed = train(saving, notes, name="parts", resume=True, folder=tmp_path)
-    assert notes.reports[0]["run"].endswith("resumed at frame 512"), "the exam came at frame 640, before that save"
+    resumed = train(TRAINER, saving, notes, name="parts", resume=True, folder=tmp_path)
+    assert notes.reports[0]["run"].endswith("resumed at frame 512"), (
+        "the evaluation came at frame 640, before that save"
+    )
     assert_same(last_state(whole), last_state(resumed))
 
 
 def test_what_is_logged_after_the_checkpoint_is_logged_once(tmp_path):
-    train(TINY, Notes(), name="r", folder=tmp_path)
-    train(replace(TINY, frames=2 * TINY.frames), Notes(), name="r", resume=True, folder=tmp_path)
+    train(TRAINER, TINY, Notes(), name="r", folder=tmp_path)
+    train(TRAINER, replace(TINY, frames=2 * TINY.frames), Notes(), name="r", resume=True, folder=tmp_path)
     with open_run("r", tmp_path) as run:
         steps = run.metrics.series("eval_score", most_points=1000).steps
         assert steps == sorted(steps) and run.info().starts[-1].changed == {"frames": [TINY.frames, 2 * TINY.frames]}
@@ -96,7 +96,7 @@ def test_what_is_logged_after_the_checkpoint_is_logged_once(tmp_path):
 
 @pytest.mark.parametrize("typed, needed", [(["--minutes", "3"], "3.0 minutes"), (["--frames", "64"], "0.0 minutes")])
 def test_a_budget_typed_at_a_resume_takes_the_place_of_the_stored_one(typed, needed, tmp_path, capsys):
-    train(replace(TINY, deterministic=False, minutes=9.0), Notes(), name="r", folder=tmp_path)
+    train(TRAINER, replace(TINY, deterministic=False, minutes=9.0), Notes(), name="r", folder=tmp_path)
     cli.main(["train", "tempest", "--resume", "--run", "r", "--runs", str(tmp_path), "--dry-run", *typed])
     assert needed in capsys.readouterr().out
 
@@ -114,11 +114,11 @@ def test_what_is_typed_at_a_resume_wins(typed, save_replay, deterministic, tmp_p
     create_run("tempest", "pqn", stored, METRICS["pqn"], name="r", score="eval_score", folder=tmp_path).close()
     seen: list[TempestConfig] = []
 
-    def remember(config: TempestConfig) -> dict[str, str]:
+    def remember(trainer: Any, config: TempestConfig, folder: Path | None) -> dict[str, str]:
         seen.append(config)
         return {"memory": "1 MB"}
 
-    monkeypatch.setattr("protege.games.tempest.training.train.estimate", remember)
+    monkeypatch.setattr("protege.train.estimate.estimate", remember)
     words = ["train", "tempest", "--resume", "--run", "r", "--runs", str(tmp_path), "--dry-run", "--json"]
     assert cli.main([*words, *typed]) == 0
     assert (seen[0].rainbow.save_replay, seen[0].deterministic) == (save_replay, deterministic)
@@ -128,34 +128,34 @@ def test_what_is_typed_at_a_resume_wins(typed, save_replay, deterministic, tmp_p
 def test_what_can_be_done_next_is_told_with_the_folder_the_run_is_in(tmp_path, capsys, monkeypatch):
     folder = tmp_path / "my runs"
     create_run("tempest", "pqn", TINY, METRICS["pqn"], name="r", score="eval_score", folder=folder).close()
-    monkeypatch.setattr(
-        "protege.games.tempest.training.train.train", lambda *_, **options: open_run("r", options["folder"])
-    )
+    monkeypatch.setattr("protege.train.loop.train", lambda *_, **options: open_run("r", options["folder"]))
     assert cli.main(["train", "tempest", "--run", "r", "--runs", str(folder), "--compare", "0", "--no-dashboard"]) == 0
     told = [line for line in capsys.readouterr().out.splitlines() if " protege " in line]
     assert len(told) == 6 and all(f"r --runs '{folder}'" in line for line in told)
 
 
 def test_another_network_is_refused_and_the_checkpoint_stays(tmp_path):
-    run = train(TINY, Notes(), name="r", folder=tmp_path)
+    run = train(TRAINER, TINY, Notes(), name="r", folder=tmp_path)
     before = run.last.read_bytes()
     with pytest.raises(CheckpointMismatch, match="network"):
-        train(replace(TINY, widths=(17,)), Notes(), name="r", resume=True, folder=tmp_path)
+        train(
+            TRAINER, replace(TINY, pqn=replace(TINY.pqn, widths=(17,))), Notes(), name="r", resume=True, folder=tmp_path
+        )
     assert run.last.read_bytes() == before
 
 
 def test_a_run_that_never_saved_starts_afresh(tmp_path):
-    run = train(TINY, Notes(), name="r", folder=tmp_path)
+    run = train(TRAINER, TINY, Notes(), name="r", folder=tmp_path)
     run.last.unlink()
     notes = Notes()
-    train(TINY, notes, name="r", resume=True, folder=tmp_path)
+    train(TRAINER, TINY, notes, name="r", resume=True, folder=tmp_path)
     assert notes.reports[0]["run"].endswith("fresh") and "before its first checkpoint" in notes.notes[0]
 
 
-def test_the_inbox_stops_saves_and_examines(tmp_path):
-    endless = replace(TINY, frames=10**9, deterministic=False, exam_seconds=1e9, autosave_seconds=1e9)
+def test_the_inbox_stops_saves_and_evaluates(tmp_path):
+    endless = replace(TINY, frames=10**9, deterministic=False, eval_seconds=1e9, autosave_seconds=1e9)
     notes = Notes()
-    trainer = threading.Thread(target=train, args=(endless, notes), kwargs={"name": "r", "folder": tmp_path})
+    trainer = threading.Thread(target=train, args=(TRAINER, endless, notes), kwargs={"name": "r", "folder": tmp_path})
     trainer.start()
     deadline = time.monotonic() + 120
 
@@ -168,7 +168,7 @@ def test_the_inbox_stops_saves_and_examines(tmp_path):
     with open_run("r", tmp_path) as run:
         for name in ("evaluate", "save", "dance"):
             run.send(name)
-        wait_for(lambda: len(notes.notes) == 3 and notes.exams)
+        wait_for(lambda: len(notes.notes) == 3 and notes.results)
         assert run.last.is_file() and notes.notes[2] == "dance means nothing to this learner"
         run.send("stop")
         trainer.join(timeout=60)
@@ -176,13 +176,13 @@ def test_the_inbox_stops_saves_and_examines(tmp_path):
 
 
 def test_without_learning_games_go_on_and_nothing_is_learned(tmp_path):
-    run = train(TINY, Notes(), name="r", folder=tmp_path, prepare=lambda run: run.send("learning", on=False))
+    run = train(TRAINER, TINY, Notes(), name="r", folder=tmp_path, prepare=lambda run: run.send("learning", on=False))
     state = last_state(run).state
-    assert state["practice"]["updates"] == 8, "of the first rollout alone, 128 samples twice in minibatches of 32"
-    assert state["frames"] == TINY.frames
+    assert state["session"]["updates"] == 8, "of the first rollout alone, 128 samples twice in minibatches of 32"
+    assert state["step"] == TINY.frames
 
 
-def test_what_was_switched_survives_a_resume_but_learning_is_on_again(tmp_path):
+def test_what_a_person_has_changed_survives_a_resume_but_learning_is_on_again(tmp_path):
     def prepare(run):
         run.send("epsilon", value=0.5)
         run.send("teacher_off")
@@ -190,25 +190,25 @@ def test_what_was_switched_survives_a_resume_but_learning_is_on_again(tmp_path):
         run.send("learning", on=False)
 
     before, after = Notes(), Notes()
-    train(TINY, before, name="r", folder=tmp_path, prepare=prepare)
+    train(TRAINER, TINY, before, name="r", folder=tmp_path, prepare=prepare)
     assert before.notes[:2] == ["epsilon 50 %, fixed", "teacher off: teacher 0 %"]
-    run = train(replace(TINY, frames=2 * TINY.frames), after, name="r", resume=True, folder=tmp_path)
-    assert after.reports[0]["switched"] == "epsilon fixed at 50 %, teacher off, learning rate times 2, as before"
-    assert after.switches == before.switches | {"learning": {"on": True}} == run.switches()
-    assert last_state(run).state["practice"]["updates"] == 8 + 12 * 8
-    rates = [group["lr"] for group in last_state(run).state["practice"]["optimiser"]["param_groups"]]
+    run = train(TRAINER, replace(TINY, frames=2 * TINY.frames), after, name="r", resume=True, folder=tmp_path)
+    assert after.reports[0]["controls"] == "epsilon fixed at 50 %, teacher off, learning rate times 2, as before"
+    assert after.controls == before.controls | {"learning": {"on": True}} == run.switches()
+    assert last_state(run).state["session"]["updates"] == 8 + 12 * 8
+    rates = [group["lr"] for group in last_state(run).state["session"]["optimiser"]["param_groups"]]
     assert rates == [pytest.approx(2 * (1e-3 - (1e-3 - 5e-5) * 23 / 24))], "twice the schedule, 23 of 24 rollouts on"
 
 
 def test_bad_settings_are_refused_before_anything_is_made(tmp_path):
     with pytest.raises(ProtegeError, match="needs a budget in frames"):
-        train(replace(TINY, frames=0), Notes(), folder=tmp_path / "runs")
+        train(TRAINER, replace(TINY, frames=0), Notes(), folder=tmp_path / "runs")
     with pytest.raises(ProtegeError, match="smaller than one minibatch"):
-        train(replace(TINY, pqn=replace(TINY.pqn, minibatch=4096)), Notes(), folder=tmp_path / "runs")
+        train(TRAINER, replace(TINY, pqn=replace(TINY.pqn, minibatch=4096)), Notes(), folder=tmp_path / "runs")
     with pytest.raises(ProtegeError, match="a deterministic run works on the CPU alone: leave out --device cuda"):
-        train(replace(TINY, learner="rainbow", device="cuda"), Notes(), folder=tmp_path / "runs")
+        train(TRAINER, replace(TINY, learner="rainbow", device="cuda"), Notes(), folder=tmp_path / "runs")
     with pytest.raises(ProtegeError, match="learner pqn works on the CPU alone"):
-        train(replace(TINY, deterministic=False, device="mps"), Notes(), folder=tmp_path / "runs")
+        train(TRAINER, replace(TINY, deterministic=False, device="mps"), Notes(), folder=tmp_path / "runs")
     assert not (tmp_path / "runs").exists()
 
 
@@ -222,43 +222,42 @@ def test_a_preset_beside_a_resume_is_refused(command, capsys):
 
 
 def test_a_resume_with_nothing_left_says_so(tmp_path):
-    train(TINY, Notes(), name="r", folder=tmp_path)
+    train(TRAINER, TINY, Notes(), name="r", folder=tmp_path)
     by_frames, by_minutes = Notes(), Notes()
-    train(TINY, by_frames, name="r", resume=True, folder=tmp_path)
+    train(TRAINER, TINY, by_frames, name="r", resume=True, folder=tmp_path)
     assert by_frames.notes[0] == "1,536 of 1,536 frames are used: give more with --frames"
     an_hour_ago = time.monotonic() - 3600
     timed = replace(TINY, deterministic=False, frames=0, minutes=20.0)
-    run = train(timed, by_minutes, name="r", resume=True, folder=tmp_path, began=an_hour_ago)
+    run = train(TRAINER, timed, by_minutes, name="r", resume=True, folder=tmp_path, began=an_hour_ago)
     assert re.fullmatch("6[0-4] of 20 minutes are used: give more with --minutes", by_minutes.notes[0])
     assert minutes_for_more(run, 20.0) in range(81, 87), "those of the hour before, of this test, and 20 more"
 
 
 def test_a_longer_budget_comes_with_a_warning_that_scores_fall_first(tmp_path):
     warning = "with a longer budget the learning rate rises again: expect lower scores at first"
-    train(TINY, Notes(), name="r", folder=tmp_path)
+    train(TRAINER, TINY, Notes(), name="r", folder=tmp_path)
     notes = Notes()
-    train(replace(TINY, frames=2 * TINY.frames), notes, name="r", resume=True, folder=tmp_path)
+    train(TRAINER, replace(TINY, frames=2 * TINY.frames), notes, name="r", resume=True, folder=tmp_path)
     assert notes.notes[0] == warning
     with pytest.raises(RuntimeError, match="power cut"):
-        train(replace(TINY, autosave_seconds=0.0), Crash(), name="cut", folder=tmp_path)
+        train(TRAINER, replace(TINY, autosave_seconds=0.0), Crash(), name="cut", folder=tmp_path)
     notes = Notes()
-    train(TINY, notes, name="cut", resume=True, folder=tmp_path)
+    train(TRAINER, TINY, notes, name="cut", resume=True, folder=tmp_path)
     assert warning not in notes.notes, "its budget is the same"
 
 
-def test_processor_time_of_earlier_starts_counts():
-    nobody: Any = None
-    loop = Loop(TINY, nobody, nobody, began=time.monotonic())
-    loop.restore_clocks({"elapsed_s": 60.0, "cpu_s": 90.0})
-    before = loop.cpu_s()
-    sum(range(10**6))
-    assert 90.0 <= before < loop.cpu_s() < 100.0
+def test_processor_time_of_earlier_starts_counts(tmp_path):
+    run = train(TRAINER, TINY, Notes(), name="r", folder=tmp_path)
+    before = last_state(run).state
+    resumed = train(TRAINER, replace(TINY, frames=2 * TINY.frames), Notes(), name="r", resume=True, folder=tmp_path)
+    after = last_state(resumed).state
+    assert after["cpu_s"] > before["cpu_s"] > 0.0 and after["elapsed_s"] > before["elapsed_s"]
 
 
 def test_an_estimate_names_memory_disk_and_time():
-    found = estimate(replace(TINY, deterministic=False, minutes=10.0, frames=0))
+    found = estimate(TRAINER, replace(TINY, deterministic=False, minutes=10.0, frames=0))
     assert found["time"] == "10.0 minutes" and set(found) == {"memory", "disk", "time", "frames"}
-    assert estimate(replace(TINY, deterministic=False, frames=0))["time"] == "until it is stopped"
+    assert estimate(TRAINER, replace(TINY, deterministic=False, frames=0))["time"] == "until it is stopped"
 
 
 def test_an_estimate_of_rainbow_counts_its_updates(monkeypatch):
@@ -270,8 +269,8 @@ def test_an_estimate_of_rainbow_counts_its_updates(monkeypatch):
 
     monkeypatch.setattr(Rainbow, "update", slow)
     config = PRESETS["smoke"]
-    rainbow = replace(config.rainbow, warm_frames=100_000, learner=replace(config.rainbow.learner, minimum_fill=50_000))
-    found = estimate(replace(config, learner="rainbow", minutes=0.0, frames=100_000, rainbow=rainbow))
+    rainbow = replace(config.rainbow, warm_frames=100_000, minimum_fill=50_000)
+    found = estimate(TRAINER, replace(config, learner="rainbow", minutes=0.0, frames=100_000, rainbow=rainbow))
     # 3.2 samples of each frame in batches of 64: 5,000 updates of 20 ms and more.
     assert float(found["time"].removesuffix(" minutes").replace(",", "")) > 5_000 * 0.02 / 60
 
@@ -282,7 +281,7 @@ def test_an_estimate_of_rainbow_counts_its_updates(monkeypatch):
 def start_training(folder, *more):
     words = ["train", "tempest", "--run", "k", "--runs", str(folder), "--compare", "0"]
     words += [] if "--resume" in more else ["--preset", "smoke"]
-    words += ["--minutes", "0", "--autosave-seconds", "0.2", "--exam-frames", "300", "--no-dashboard", *more]
+    words += ["--minutes", "0", "--autosave-seconds", "0.2", "--eval-frames", "300", "--no-dashboard", *more]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(
         [sys.executable, "-m", "protege.cli", *words],
@@ -297,7 +296,7 @@ def wait_for_frames(process, run, more_than):
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise AssertionError(process.stdout.read().decode())
-        if run.last.is_file() and load(run.last).state["frames"] > more_than:
+        if run.last.is_file() and load(run.last).state["step"] > more_than:
             return
         time.sleep(0.05)
     raise AssertionError("no checkpoint came")
@@ -319,7 +318,7 @@ def test_a_run_killed_at_random_moments_always_goes_on_from_its_last_checkpoint(
                 process.send_signal(signal.SIGKILL)
                 process.wait()
                 assert run.status() == "crashed"
-                now = load(run.last).state["frames"]
+                now = load(run.last).state["step"]
                 assert now > frames, "a resumed run goes on, it does not start again"
                 frames = now
         finally:
@@ -355,7 +354,7 @@ def test_ctrl_c_saves_and_ends_the_run(tmp_path):
         process.wait()
     assert "saving and stopping" in output and process.returncode == 0
     with open_run("k", tmp_path) as run:
-        assert run.status() == "stopped" and load(run.last).state["frames"] > 0
+        assert run.status() == "stopped" and load(run.last).state["step"] > 0
 
 
 # --- parts ---------------------------------------------------------------------------------------------------------
