@@ -131,13 +131,13 @@ def _by_chunks(
     found = []
     for first in range(0, len(starts), rows_together):
         rows = slice(first, first + rows_together)
-        judged = network.judge(
+        evaluation = network.evaluate_actions(
             {name: cut(array[rows]) for name, array in seen.items()},
             {name: cut(array[rows]) for name, array in taken.items()},
             states[:, rows].transpose(0, 1).flatten(0, 1), cut(starts[rows]), None,
         )  # fmt: skip
-        torch.autograd.backward(judged.log_prob.sum())
-        found.append(judged.log_prob.detach().reshape(-1, STEPS))
+        torch.autograd.backward(evaluation.log_prob.sum())
+        found.append(evaluation.log_prob.detach().reshape(-1, STEPS))
     return torch.cat(found)
 
 

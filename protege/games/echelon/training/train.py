@@ -33,8 +33,10 @@ from protege.games.echelon.training.evaluation import Exam, summary
 from protege.games.echelon.training.league_agent import Rivals
 from protege.games.echelon.training.metrics import METRICS, SATURATED, Clock, Windows, metrics_of, shares_of
 from protege.games.echelon.world.mechs import find_roster
+from protege.learn.optimise import LearningFailed, find_device
 from protege.learn.ppo import PPO
-from protege.learn.rainbow import LearningFailed, find_device, linear
+from protege.learn.schedules import linear
+from protege.learn.state import StateMismatch, named_weights, restore_weights
 from protege.machine import usable_cores
 from protege.runs import checkpoints
 from protege.runs.run import Run, Training, create_run, resume_run
@@ -213,13 +215,13 @@ class _Loop(Loop):
         then = time.perf_counter()
         rate = self.learner.set_progress(lived, self.switches.rate_factor)
         figures: dict[str, float] = {}
-        spent = self.learner.cpu_s
+        spent = time.thread_time() + self.learner.others_cpu_s
         if self.switches.learning:
             figures = self._learn(imitation)
         self.agent_steps += steps
         clock.playing += then - began
         clock.learning += time.perf_counter() - then
-        clock.cpu["learning"] += self.learner.cpu_s - spent
+        clock.cpu["learning"] += time.thread_time() + self.learner.others_cpu_s - spent
         for crew in practice.crews:
             self.windows.add(crew.episodes)
             clock.cpu["simulating"] += crew.simulating_s
@@ -236,9 +238,12 @@ class _Loop(Loop):
         if elsewhere:
             self.trained.load_state_dict(self.network.state_dict())
         try:
-            figures = self.learner.learn(self.practice.rollout, imitation)
+            figures = self.learner.update(self.practice.rollout, imitation)
         except LearningFailed as failure:
             raise type(failure)(f"{failure}; see {self.run.diagnose(failure.report)}", failure.report) from failure
+        if problem := self.learner.explain():
+            self.run.event("skipped", problem)
+            self.observer.noted(problem)
         if elsewhere:
             self.network.load_state_dict(self.trained.state_dict())
         self.practice.note_inputs()
@@ -255,7 +260,7 @@ class _Loop(Loop):
             "entropy_weight": self.learner.entropy_weight,
             "own_share": float(weights["own_share"][0]),
             "outcome_weight": float(weights["outcome"][0]),
-            "saturation": float((rollout.taken["move"][acted].abs() > SATURATED).float().mean()),
+            "saturation": float((rollout.actions["move"][acted].abs() > SATURATED).float().mean()),
             "living": float(acted.float().mean()),
             "stage": self.stage_number,
             "progress": min(1.0, self.done()),
@@ -317,7 +322,7 @@ class _Loop(Loop):
         try:
             self._take_weights(main.player)
             self._tell_league(f"begins with the weights of {main.name}")
-        except checkpoints.CheckpointMismatch:
+        except (checkpoints.CheckpointMismatch, StateMismatch):
             self._tell_league(f"begins with fresh weights: the network of {main.name} has other sizes")
 
     def _begin_again_if_due(self) -> None:
@@ -338,7 +343,7 @@ class _Loop(Loop):
         torch.manual_seed(self.config.seed + self.league.agent.id)
         self.network.load_state_dict(PilotNetwork(self.config.network).state_dict())
         self._take_main_weights()
-        self.learner.optimiser.state.clear()
+        self.learner.optimiser.forget()
         if self.rivals is not None:
             self.practice.meet(self.rivals.chances())  # a new life is unrated: others are within its reach
         self.practice.begin_anew()
@@ -434,9 +439,7 @@ class _Loop(Loop):
             "next_exam_step": self.next_exam_step,
             "windows": self.windows.state(),
             "switches": self.switches.state(),
-            "updates": self.learner.updates,
-            "optimiser": self.learner.optimiser.state_dict(),
-            "order": self.learner.order.get_state(),
+            "learner": {name: value for name, value in self.learner.state().items() if name != "weights"},
             "crews": [crew.save() for crew in self.practice.crews],
         }
         self._save_to(self.run.last, self.network, state)
@@ -445,9 +448,7 @@ class _Loop(Loop):
     def _save_to(self, path: Path, network: PilotNetwork, state: dict[str, Any]) -> None:
         assert self.practice is not None, "a stage has begun"
         known = about(self.config.network, self.practice.crews[0].arena.layout) | {"stages": list(self.config.stages)}
-        checkpoints.save(
-            path, checkpoints.weights(network, "network"), known | state, kind=KIND, task_version=TASK_VERSION
-        )
+        checkpoints.save(path, named_weights(network, "network"), known | state, kind=KIND, task_version=TASK_VERSION)
 
     def _restore(self) -> bool:
         if not self.run.last.is_file():
@@ -458,10 +459,9 @@ class _Loop(Loop):
         state = saved.state
         self.stage_number = min(state["stage"], len(self.stages) - 1)
         self._check_fits(saved)
-        checkpoints.restore_weights(self.network, saved, "network")
-        checkpoints.restore_optimiser(self.learner.optimiser, state["optimiser"])
-        checkpoints.restore_torch_generator(self.learner.order, state["order"])
-        self.learner.updates, self.agent_steps = state["updates"], state["steps"]
+        restore_weights(self.network, saved.tensors, "network", saved.path)
+        self.learner.restore({"weights": saved.tensors, **state.get("learner", state)})  # runs of before have it flat
+        self.agent_steps = state["steps"]
         self.restore_clocks(state)
         self.stage_began = state["stage_began"]
         self._begin_stage()
@@ -494,7 +494,7 @@ class _Loop(Loop):
         path = checkpoint_of(name, self.run.path.parent) or Path(name)
         saved = checkpoints.load(path, kind=KIND, task_version=TASK_VERSION)
         self._check_fits(saved)
-        checkpoints.restore_weights(self.network, saved, "network")
+        restore_weights(self.network, saved.tensors, "network", saved.path)
         if self.league is not None:
             self.league.note_origin(path)
 
@@ -527,7 +527,7 @@ class _Loop(Loop):
             "network": f"{sizes[False]:,} weights to play, {sizes[True]:,} more in the critic",
             "learner": f"recurrent PPO: {practice.battles} battles, {shape.groups * shape.members} learning mechs, "
             f"{shape.horizon} decisions a rollout, chunks of {shape.chunk}, {c.ppo.epochs} epochs of "
-            f"{c.ppo.minibatches} updates, discount {c.ppo.discount:g}",
+            f"{c.ppo.minibatches} updates, gamma {c.ppo.gamma:g}",
             "device": f"CPU, cores: {usable_cores()}; threads that play and learn in turn: {self.threads}"
             + ("" if c.deterministic else ", and one measures")
             + ("" if c.device == "cpu" else f"; {c.device} makes the updates"),
@@ -560,13 +560,14 @@ def estimate(config: EchelonConfig, folder: Path | None = None) -> dict[str, str
     for _ in range(3):
         began = time.perf_counter()
         steps = practice.play(0.0)
-        learner.learn(practice.rollout, config.imitation)
+        learner.update(practice.rollout, config.imitation)
         took.append(time.perf_counter() - began)
     rate = steps / min(took)
     with TemporaryDirectory() as room:
         file = Path(room) / "checkpoint"
-        state = {"crews": [crew.save() for crew in practice.crews], "optimiser": learner.optimiser.state_dict()}
-        checkpoints.save(file, checkpoints.weights(network, "network"), state, kind=KIND, task_version=TASK_VERSION)
+        kept = learner.state()
+        tensors, state = kept.pop("weights"), {"crews": [crew.save() for crew in practice.crews], "learner": kept}
+        checkpoints.save(file, tensors, state, kind=KIND, task_version=TASK_VERSION)
         checkpoint = file.stat().st_size
     practice.close()
     seconds = 60 * config.minutes if config.minutes else math.inf

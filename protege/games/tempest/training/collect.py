@@ -16,7 +16,7 @@ from protege.games.tempest.rules import ram, sim
 from protege.games.tempest.rules.ram import Row, Rows
 from protege.games.tempest.task.env import OBJECTIVE_SCALE, REWARD_LIMIT, Frames, Games, starts
 from protege.games.tempest.task.teacher import ACTIONS, SPINNER_LEVELS
-from protege.runs.checkpoints import restore_generator
+from protege.learn.state import restore_generator
 
 Floats = npt.NDArray[np.float32]
 

@@ -9,8 +9,9 @@ import tyro
 from protege import ProtegeError
 from protege.games.tempest.agents.attention import AttentionConfig
 from protege.games.tempest.training.collect import StartConfig
+from protege.learn.optimise import find_device
 from protege.learn.pqn import PQNConfig
-from protege.learn.rainbow import RainbowConfig, find_device
+from protege.learn.rainbow import RainbowConfig
 from protege.learn.replay import ReplayConfig
 
 
@@ -99,12 +100,12 @@ PRESETS: Final = {
                 learning_rate=2.5e-4,
                 final_learning_rate=2e-5,
                 warm_up=500,
-                target_every=500,
+                target_sync_every=500,
                 acting_every=25,
                 low=-10.0,
                 high=40.0,
-                samples_per_frame=2.0,
-                averaging=0.01,
+                replay_ratio=2.0,
+                ema=0.01,
                 adam_epsilon=1e-5,
             ),
             network=AttentionConfig(separate_heads=True),

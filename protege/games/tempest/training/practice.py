@@ -87,6 +87,9 @@ class Practice(Protocol):
     def learn(self, piece: Piece, done: float) -> dict[str, float]:
         """Learn from a piece when this share of the budget is used up; returns figures of the learning, if any."""
 
+    def explain(self) -> str:
+        """Why an update was skipped since this was last asked; empty if none was."""
+
     def figures(self) -> dict[str, float]:
         """What else there is to log now."""
 
@@ -141,8 +144,7 @@ class FastPractice:
         self.distillation = c.distillation  # as exams have it
         torch.manual_seed(c.seed)
         self.network = ValueNetwork(c.widths)
-        self.learner = PQN(self.network, c.pqn)
-        self.order = torch.Generator().manual_seed(c.seed)  # in which samples are learned from
+        self.learner = PQN(self.network, c.pqn, threads, c.seed)
         self.games = TrainingGames(c.pqn.games, c.starts, seed=c.seed, shaping=c.shaping)
         self.after: dict[str, Any] | None = None  # the games' state before the piece that is learned from next
         self.player = self.network if c.deterministic else copy.deepcopy(self.network)
@@ -203,12 +205,15 @@ class FastPractice:
         self.rate = self.learner.set_progress(done, self.switches.rate_factor)
         figures: dict[str, float] = {}
         if self.switches.learning:
-            figures = self.learner.learn(piece.content, weight, self.order, self.threads)
+            figures = self.learner.update(piece.content, weight)
         self.frames += piece.frames
         self.after = piece.after
         self.learning_s += time.thread_time() + self.learner.others_cpu_s - began
         self.acting_s = piece.acting_s
         return figures
+
+    def explain(self) -> str:
+        return self.learner.explain()
 
     def figures(self) -> dict[str, float]:
         scheduled = self.scheduled()
@@ -233,29 +238,23 @@ class FastPractice:
         return {"widths": list(self.config.widths), "visible_only": self.config.visible_only}
 
     def tensors(self) -> dict[str, Tensor]:
-        # The player's weights under "network", where `load_pupil` looks, and those that are learned beside them.
-        return checkpoints.weights(self.learner.averaged, "network") | checkpoints.weights(self.network, "learned")
+        found: dict[str, Tensor] = self.learner.state()["weights"]
+        return found
 
     def state(self) -> dict[str, Any]:
         return {
             "frames": self.frames,
             "distillation": self.distillation,
             "top_level": self.games.top_level,
-            "updates": self.learner.updates,
-            "optimiser": self.learner.optimiser.state_dict(),
-            "order": self.order.get_state(),
+            "learner": {name: value for name, value in self.learner.state().items() if name != "weights"},
             "games": self.games.state() if self.after is None else self.after,
         }
 
     def restore(self, saved: checkpoints.Checkpoint, state: Mapping[str, Any]) -> list[str]:
-        checkpoints.restore_weights(self.network, saved, "learned")
-        checkpoints.restore_weights(self.learner.averaged, saved, "network")
-        checkpoints.restore_optimiser(self.learner.optimiser, state["optimiser"])
-        checkpoints.restore_torch_generator(self.order, state["order"])
+        self.learner.restore({"weights": saved.tensors, **state.get("learner", state)})  # runs of before have it flat
         self.games.restore(state["games"])
         self.games.top_level = state["top_level"]
-        self.frames, self.learner.updates = state["frames"], state["updates"]
-        self.distillation = state["distillation"]
+        self.frames, self.distillation = state["frames"], state["distillation"]
         return []
 
     def save_memory(self, wait: bool) -> str:
@@ -278,5 +277,5 @@ class FastPractice:
             "network": f"{sees} -> {FEATURES} features -> {' -> '.join(map(str, c.widths))} -> 44 moves, "
             f"{size:,} parameters",
             "learner": f"PQN: {c.pqn.games} games, {c.pqn.horizon} frames a rollout, minibatch {c.pqn.minibatch}, "
-            f"{c.pqn.epochs} epochs, discount {c.pqn.discount:g}, lambda {c.pqn.trace:g}",
+            f"{c.pqn.epochs} epochs, gamma {c.pqn.gamma:g}, lambda {c.pqn.lambda_:g}",
         }

@@ -34,8 +34,10 @@ from protege.games.tempest.training.collect import TrainingGames, joint_actions,
 from protege.games.tempest.training.config import RainbowTraining, TempestConfig, device_of
 from protege.games.tempest.training.practice import Piece
 from protege.learn import replay_file
-from protege.learn.rainbow import QNetwork, Rainbow, beta_at, cloning_at, linear
+from protege.learn.rainbow import QNetwork, Rainbow
 from protege.learn.replay import Actor, Replay, ReplayError
+from protege.learn.schedules import linear
+from protege.learn.state import restore_generator
 from protege.runs import checkpoints
 from protege.train.controls import Report, Scheduled, Switches
 
@@ -111,7 +113,7 @@ class RainbowPractice:
         self.frames = 0
         self.position = 0  # frames as the schedules count them
         self.trailing = 1.0  # what the pupil lacks of the teacher's score, as a share
-        self.learning_s = self.acting_s = self.cloning = 0.0
+        self.learning_s = self.acting_s = self.bc_weight = 0.0
         torch.manual_seed(config.seed)
         network = replace(c.network, visible_only=c.network.visible_only or config.visible_only)
         self.described = shape_of(network, c.learner)
@@ -204,17 +206,19 @@ class RainbowPractice:
         self._store(piece)
         stretched = c.schedule_frames and (self.config.minutes or self.config.frames)
         self.position = int(done * c.schedule_frames) if stretched else self.frames
-        learner.budget = done if stretched else None
-        learner.rate_scale = self.switches.rate_factor
-        cloning = cloning_at(c.learner, self.position)
+        learner.set_progress(done if stretched else None, self.switches.rate_factor)
+        bc_weight = c.learner.bc_weight_at(self.position)
         figures: dict[str, float] = {}
         for _ in range(self._due(piece.frames)):
-            batch = self.replay.sample(c.learner.batch, beta_at(c.learner, self.position), self.drawing)
-            figures, divergences = learner.update(batch, cloning)
+            batch = self.replay.sample(c.learner.batch, c.learner.beta_at(self.position), self.drawing)
+            figures, divergences = learner.update(batch, bc_weight)
             self.replay.update(batch.handle, divergences)
         self.learning_s += time.thread_time() + learner.others_cpu_s - began
-        self.acting_s, self.cloning = piece.acting_s, cloning
+        self.acting_s, self.bc_weight = piece.acting_s, bc_weight
         return figures
+
+    def explain(self) -> str:
+        return self.learner.explain()
 
     def figures(self) -> dict[str, float]:
         scheduled = self.scheduled()
@@ -223,9 +227,9 @@ class RainbowPractice:
         return memory | {
             "epsilon": self.switches.epsilon(scheduled),
             "teacher_share": self.switches.teacher(scheduled),
-            "cloning": self.cloning,
+            "bc_weight": self.bc_weight,
             "top_level": self.top_level,
-            "samples_per_frame": self.updates * self.own.learner.batch / max(1, self.frames),
+            "replay_ratio": self.updates * self.own.learner.batch / max(1, self.frames),
             "inference_ms": 1000 * self.acting_s / self.own.piece,
         }
 
@@ -251,7 +255,7 @@ class RainbowPractice:
             return 0
         if self._warming():
             return WARMING_ROUND
-        self.credit += frames * c.samples_per_frame / c.batch
+        self.credit += frames * c.replay_ratio / c.batch
         due = int(self.credit)
         self.credit -= due
         return due
@@ -267,7 +271,8 @@ class RainbowPractice:
         return {"shape": self.described}
 
     def tensors(self) -> dict[str, Tensor]:
-        return self.learner.tensors()
+        found: dict[str, Tensor] = self.learner.state()["weights"]
+        return found
 
     def state(self) -> dict[str, Any]:
         return {
@@ -278,16 +283,16 @@ class RainbowPractice:
             "owed": self.behaviour.owed.copy(),
             "memory": self.replay.state()["end"],
             "top_level": self.games.top_level,
-            "learner": self.learner.state(),
+            "learner": {name: value for name, value in self.learner.state().items() if name != "weights"},
             "drawing": self.drawing.bit_generator.state,
             "games": self.games.state() if self.after is None else self.after,
         }
 
     def restore(self, saved: checkpoints.Checkpoint, state: Mapping[str, Any]) -> list[str]:
-        self.learner.restore(saved, state["learner"])
+        self.learner.restore({"weights": saved.tensors, **state["learner"]})
         self.frames, self.position = state["frames"], state["position"]
         self.trailing, self.credit = state["trailing"], state["credit"]
-        checkpoints.restore_generator(self.drawing, state["drawing"])
+        restore_generator(self.drawing, state["drawing"])
         self._restore_games(state)
         if not self.replay_path.is_file():
             least = f"{self.own.learner.minimum_fill:,}"
@@ -373,7 +378,7 @@ class RainbowPractice:
         return {
             "network": f"{sees}{looking} -> {' -> '.join([str(c.network.hidden)] * c.network.depth)} "
             f"-> 44 moves x {c.learner.atoms} returns, {size:,} parameters",
-            "learner": f"Rainbow: {c.games} games, {c.replay.steps} steps a return, batch {c.learner.batch}, "
-            f"{c.learner.samples_per_frame:g} samples a frame, discount {c.replay.discount:g}",
+            "learner": f"Rainbow: {c.games} games, {c.replay.n_step} steps a return, batch {c.learner.batch}, "
+            f"replay ratio {c.learner.replay_ratio:g}, gamma {c.replay.gamma:g}",
             "memory": share,
         }

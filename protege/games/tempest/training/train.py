@@ -29,7 +29,8 @@ from protege.games.tempest.training.config import TempestConfig, check
 from protege.games.tempest.training.metrics import METRICS, Accounts, Windows
 from protege.games.tempest.training.practice import FastPractice, Piece, Practice
 from protege.games.tempest.training.rainbow import RainbowPractice
-from protege.learn.rainbow import LearningFailed
+from protege.learn.optimise import LearningFailed
+from protege.learn.state import named_weights
 from protege.machine import usable_cores
 from protege.runs import checkpoints
 from protege.runs.run import Run, Training, create_run, resume_run
@@ -165,6 +166,9 @@ class _Loop(Loop):
             figures = self.practice.learn(piece, self.done())
         except LearningFailed as failure:
             raise type(failure)(f"{failure}; see {self.run.diagnose(failure.report)}", failure.report) from failure
+        if problem := self.practice.explain():
+            self.run.event("skipped", problem)
+            self.observer.noted(problem)
         self.windows.add(piece.episodes, self.step)
         self.accounts.learning = self.practice.learning_s
         self.accounts.acting += piece.acting_s
@@ -202,7 +206,7 @@ class _Loop(Loop):
             self.best = exam["points_per_life"]
             kept = ("frames", "score_mean", "score_mean_low", "score_mean_high", "points_per_life", "level_mean")
             about = {"seed": c.seed, "elapsed_s": self.elapsed_s()} | {key: exam[key] for key in kept}
-            self._save_to(self.run.best, checkpoints.weights(finished.pupil.network, "network"), about)
+            self._save_to(self.run.best, named_weights(finished.pupil.network, "network"), about)
             finished.record_best_game(self.run.recordings / f"best-exam{SUFFIX}")
         self.observer.examined(exam, self.teacher, better)
 

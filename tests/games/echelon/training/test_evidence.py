@@ -26,7 +26,7 @@ from protege.games.echelon.training.evaluation import examine
 from protege.games.echelon.training.train import train
 from protege.games.echelon.world.mechs import GAUSS, MISSILE
 from protege.learn.ppo import PPO, PPOConfig
-from protege.learn.rainbow import linear
+from protege.learn.schedules import linear
 from tests.games.echelon.training.test_train import TINY, Notes
 from tests.learn.test_ppo import CONFIG, learner_of, weights_of
 
@@ -124,41 +124,41 @@ def learner_in_battle(ppo=PPOConfig(), network=SMALL, **more):
 def gradients_at_inputs(policy, rollout):
     """How strongly what mechs did depends on each of the inputs they saw, on average."""
     rows = rollout.acted.flatten(0, 2).any(-1)
-    seen = {name: array.flatten(0, 2)[rows].clone() for name, array in rollout.seen.items()}
+    seen = {name: array.flatten(0, 2)[rows].clone() for name, array in rollout.observations.items()}
     inputs = [seen[name].requires_grad_() for name in ("own", "friends", "enemies")]
-    taken = {name: array.flatten(0, 2)[rows] for name, array in rollout.taken.items()}
+    taken = {name: array.flatten(0, 2)[rows] for name, array in rollout.actions.items()}
     starts = rollout.starts[:, :, None].expand(rollout.acted.shape).flatten(0, 2)[rows]
-    judged = policy.judge(seen, taken, rollout.states.flatten(0, 2)[rows], starts, None)
-    return [float(found.abs().mean()) for found in torch.autograd.grad(judged.log_prob.sum(), inputs)]
+    evaluation = policy.evaluate_actions(seen, taken, rollout.states.flatten(0, 2)[rows], starts, None)
+    return [float(found.abs().mean()) for found in torch.autograd.grad(evaluation.log_prob.sum(), inputs)]
 
 
 def test_after_100_updates_gradients_still_reach_the_encoders_and_nothing_is_saturated():
-    learner, practice = learner_in_battle(PPOConfig(learning_rate=1e-3, kl_limit=1e9))
+    learner, practice = learner_in_battle(PPOConfig(learning_rate=1e-3, target_kl=1e9))
     before = gradients_at_inputs(learner.policy, practice.rollout)
     while learner.updates < 100:
-        learner.learn(practice.rollout)
+        learner.update(practice.rollout)
         practice.play(0.0)
     after = gradients_at_inputs(learner.policy, practice.rollout)
     for first, last in zip(before, after):
         assert first > 1e-5 and last > 0.1 * first, (before, after)
-    moves = practice.rollout.taken["move"][practice.rollout.acted]
+    moves = practice.rollout.actions["move"][practice.rollout.acted]
     assert float((torch.tanh(moves).abs() > 0.95).float().mean()) < 0.1
 
 
 def test_what_comes_next_is_predicted_better_and_better():
-    ppo = PPOConfig(prediction=1.0, learning_rate=3e-3, kl_limit=1e9)
+    ppo = PPOConfig(prediction=1.0, learning_rate=3e-3, target_kl=1e9)
     learner, practice = learner_in_battle(ppo, replace(SMALL, predicts=True))
-    losses = [learner.learn(practice.rollout)["prediction_loss"] for _ in range(20)]
+    losses = [learner.update(practice.rollout)["prediction_loss"] for _ in range(20)]
     assert losses[-1] < 0.5 * losses[0], losses
 
 
 def test_with_16_bits_the_losses_are_within_a_percent_over_100_updates():
     found = []
     for narrow in (False, True):
-        learner, practice = learner_in_battle(PPOConfig(mixed_precision=narrow, learning_rate=1e-4, kl_limit=1e9))
+        learner, practice = learner_in_battle(PPOConfig(mixed_precision=narrow, learning_rate=1e-4, target_kl=1e9))
         rounds = []
         while learner.updates < 100:
-            rounds.append(learner.learn(practice.rollout))
+            rounds.append(learner.update(practice.rollout))
         found.append({name: np.array([figures[name] for figures in rounds]) for name in rounds[0]})
     in_32, in_16 = found
     for name in ("value_loss", "entropy"):
@@ -190,11 +190,11 @@ def test_states_are_blank_where_a_battle_begins():
 
 
 def test_a_process_does_not_grow_over_200_updates():
-    learner, practice = learner_in_battle(PPOConfig(epochs=5, kl_limit=1e9))
+    learner, practice = learner_in_battle(PPOConfig(epochs=5, target_kl=1e9))
 
     def grown_to(updates):
         while learner.updates < updates:
-            learner.learn(practice.rollout)
+            learner.update(practice.rollout)
             practice.play(0.0)
         gc.collect()
         return psutil.Process().memory_info().rss
@@ -208,12 +208,12 @@ def test_checkpointing_keeps_a_part_of_the_forward_pass():
     for checkpointing in (False, True):
         learner, practice = learner_in_battle(PPOConfig(checkpointing=checkpointing))
         rollout, total = practice.rollout, [0]
-        seen, taken = ({n: a.flatten(0, 2) for n, a in of.items()} for of in (rollout.seen, rollout.taken))
+        seen, taken = ({n: a.flatten(0, 2) for n, a in of.items()} for of in (rollout.observations, rollout.actions))
         starts = rollout.starts[:, :, None].expand(rollout.acted.shape).flatten(0, 2)
         with counted(total):
-            judged = learner._judge(seen, taken, rollout.states.flatten(0, 2), starts, None)
+            evaluation = learner._evaluate_actions(seen, taken, rollout.states.flatten(0, 2), starts, None)
         kept[checkpointing] = total[0]
-        judged.log_prob.sum().backward()
+        evaluation.log_prob.sum().backward()
     assert 0 <= kept[True] < 0.3 * kept[False], kept
 
 
@@ -231,7 +231,7 @@ def test_twenty_against_twenty_are_learned_from():
     learner = PPO(policy, PPOConfig(minibatches=1), 1, 1)
     steps = practice.play(0.0)
     practice.note_inputs()
-    figures = learner.learn(practice.rollout)
+    figures = learner.update(practice.rollout)
     assert practice.rollout.shape.members == 20 and steps == 40 * TINY.horizon
     assert learner.updates > 0 and all(np.isfinite(list(figures.values())))
     practice.close()
@@ -256,7 +256,7 @@ def test_an_update_of_compiled_pilots_is_one_graph_and_gives_the_same(monkeypatc
     found = []
     for compiled in (False, True):
         learner, practice = learner_in_battle(PPOConfig(compiled=compiled))
-        found.append((learner.learn(practice.rollout), weights_of(learner)))
+        found.append((learner.update(practice.rollout), weights_of(learner)))
     (figures, weights), (other_figures, other_weights) = found
     assert other_figures == pytest.approx(figures, rel=1e-4, abs=1e-6)
     assert torch.allclose(weights, other_weights, atol=2e-5)
@@ -269,10 +269,14 @@ def test_an_update_in_generated_code_gives_the_same():
     found = []
     for compiled in (False, True):
         learner, task = learner_of(
-            replace(CONFIG, compiled=compiled, epochs=1, minibatches=2, parts=1), groups=8, length=2, horizon=4, chunk=2
+            replace(CONFIG, compiled=compiled, epochs=1, minibatches=2, microbatches=1),
+            groups=8,
+            length=2,
+            horizon=4,
+            chunk=2,
         )
         task.play(learner.policy)
-        found.append((learner.learn(task.rollout), weights_of(learner)))
+        found.append((learner.update(task.rollout), weights_of(learner)))
     (figures, weights), (other_figures, other_weights) = found
     assert other_figures == pytest.approx(figures, rel=1e-4, abs=1e-6)
     assert torch.allclose(weights, other_weights, atol=2e-5)

@@ -34,9 +34,9 @@ CONFIG = TempestConfig(
     exam_seconds=3600.0,
     rainbow=RainbowTraining(
         games=8,
-        learner=RainbowConfig(batch=16, minimum_fill=40, samples_per_frame=1.0, acting_every=2),
+        learner=RainbowConfig(batch=16, minimum_fill=40, replay_ratio=1.0, acting_every=2),
         network=AttentionConfig(hidden=16),
-        replay=ReplayConfig(capacity=5_000, steps=3),
+        replay=ReplayConfig(capacity=5_000, n_step=3),
         epsilon=0.1,
         warm_frames=0,
         warm_updates=0,

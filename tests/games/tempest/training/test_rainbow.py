@@ -23,9 +23,9 @@ from protege.runs.checkpoints import load, save
 TINY = RainbowTraining(
     games=8,
     piece=4,
-    learner=RainbowConfig(batch=16, minimum_fill=40, samples_per_frame=1.0, acting_every=2, target_every=3),
+    learner=RainbowConfig(batch=16, minimum_fill=40, replay_ratio=1.0, acting_every=2, target_sync_every=3),
     network=AttentionConfig(hidden=16),
-    replay=ReplayConfig(capacity=2_000, steps=3),
+    replay=ReplayConfig(capacity=2_000, n_step=3),
     schedule_frames=1_000_000,
     warm_frames=0,
     warm_updates=0,

@@ -28,7 +28,8 @@ from protege.games.tempest.training.metrics import METRICS, Accounts, Windows
 from protege.games.tempest.training.train import estimate, train
 from protege.learn.pqn import PQNConfig
 from protege.learn.rainbow import Rainbow
-from protege.runs.checkpoints import CheckpointMismatch, load
+from protege.learn.state import StateMismatch
+from protege.runs.checkpoints import load
 from protege.runs.run import create_run, open_run
 from protege.train.loop import Loop
 
@@ -198,7 +199,7 @@ def test_what_can_be_done_next_is_told_with_the_folder_the_run_is_in(tmp_path, c
 def test_another_network_is_refused_and_the_checkpoint_stays(tmp_path):
     run = train(TINY, Notes(), name="r", folder=tmp_path)
     before = run.last.read_bytes()
-    with pytest.raises(CheckpointMismatch, match="network"):
+    with pytest.raises(StateMismatch, match="network"):
         train(replace(TINY, widths=(17,)), Notes(), name="r", resume=True, folder=tmp_path)
     assert run.last.read_bytes() == before
 
