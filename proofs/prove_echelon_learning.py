@@ -74,7 +74,9 @@ def stage_proof(tmp_path: Path, name: str) -> list[dict[str, Any]]:
             )  # fmt: skip
             found |= {f"{kind}_{key}": result[key] for key in ("success", "success_low", "success_high", "length_mean")}
         if name == "O4":
-            found |= {f"indirect_missile_kills_in_wins_against_{red}": indirect_share(path, red) for red in stage.evaluated_by}
+            found |= {
+                f"indirect_missile_kills_in_wins_against_{red}": indirect_share(path, red) for red in stage.evaluated_by
+            }
         if name == "O7":
             unseen = evaluate_pupil(load_pupil(path), stage, stage.evaluated_by[0], matches=100, seed=SEED, threads=2)
             found |= {
@@ -160,7 +162,9 @@ def test_echelon_O4_moving(tmp_path):
     assert path is not None
     found: dict[str, Any] = {"training": [first, second]}
     for red in ("random", "idle", "hard"):
-        result = evaluate_pupil(load_pupil(path), stage, red, maps=maps_of(stage, 1), matches=MATCHES, seed=SEED, threads=2)
+        result = evaluate_pupil(
+            load_pupil(path), stage, red, maps=maps_of(stage, 1), matches=MATCHES, seed=SEED, threads=2
+        )
         found[red] = {key: result[key] for key in ("success", "success_low", "success_high")}
         found[red]["indirect_missile_kills_in_wins"] = indirect_share(path, red, MATCHES)
     row = {

@@ -64,7 +64,7 @@ def test_ninety_minutes(tmp_path):
 ABLATIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "learner": {"as it is": RAINBOW, "the fast learner": ()},
     "returns": {
-        "returns of one step": (*RAINBOW, "--rainbow.replay.steps", "1"),
+        "returns of one step": (*RAINBOW, "--rainbow.replay.n-step", "1"),
         "mean instead of distribution": (*RAINBOW, "--rainbow.learner.atoms", "2"),
     },
     "network": {
@@ -72,8 +72,8 @@ ABLATIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "all 44 moves apart": (*RAINBOW, "--rainbow.network.no-separate-heads"),
     },
     "samples": {
-        "no priorities": (*RAINBOW, "--rainbow.replay.exponent", "0"),
-        "no cloning": (*RAINBOW, "--rainbow.learner.cloning", "0", "--rainbow.learner.final-cloning", "0"),
+        "no priorities": (*RAINBOW, "--rainbow.replay.priority-alpha", "0"),
+        "no cloning": (*RAINBOW, "--rainbow.learner.bc-weight", "0", "--rainbow.learner.final-bc-weight", "0"),
     },
     "chance": {
         "enemies attend to each other": (*RAINBOW, "--rainbow.network.self-attention"),

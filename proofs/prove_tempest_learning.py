@@ -104,7 +104,7 @@ ALTERNATIVES = {
     "as it is": (),
     "another seed": ("--seed", "2"),
     "no teacher": ("--distillation", "0"),
-    "lambda 0.65": ("--pqn.trace", "0.65"),
+    "lambda 0.65": ("--pqn.lambda", "0.65"),
     "256 x 256": ("--widths", "256", "256"),
 }
 

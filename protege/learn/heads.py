@@ -1,4 +1,4 @@
-"""Chances of actions: squashed Gaussians, buttons, and one choice among legal ones. Pure functions of tensors.
+"""Probabilities of actions: squashed Gaussians, buttons, and one choice among legal ones. Pure functions of tensors.
 
 A squashed Gaussian draws `u`, and tanh(u) is what is done. What is stored is `u`: tanh is never inverted, so nothing is
 lost near the ends. Whatever is not legal has no part in a probability or an entropy.
@@ -56,6 +56,6 @@ def choice_entropy(log_probs: Tensor) -> Tensor:
 
 
 def draw_choice(log_probs: Tensor, generator: torch.Generator | None) -> Tensor:
-    """Choose along the last axis, by chance."""
+    """Choose along the last axis, at random."""
     noise = torch.empty_like(log_probs).exponential_(generator=generator)
     return torch.argmax(log_probs - noise.log(), -1)

@@ -1,16 +1,14 @@
 """Distributional Q-learning from replay: heads, targets, one update at a time, and the copy of the weights that plays.
 
 C51 (Bellemare et al., 2017) with double selection, dueling streams, n-step targets and importance weights, as Rainbow
-(Hessel et al., 2018) combines them, and a cloning term towards a teacher's actions. The replay hands over a `Batch`;
+(Hessel et al., 2018) combines them, and behaviour cloning of a teacher's actions. The replay hands over a `Batch`;
 figures and each sample's divergence, its new priority, come back. Each network sees an observation once: the online one
 the states, with gradients, and the next states, without; the target network the next states.
 """
 
 import copy
 import math
-import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
@@ -19,14 +17,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from protege import ProtegeError
+from protege.learn.optimise import Gradients, Learner, Optimiser, add_up
 from protege.learn.replay import Batch
-from protege.runs import checkpoints
+from protege.learn.returns import Floats, project
+from protege.learn.schedules import linear, warm_up_cosine
+from protege.learn.state import named_weights, restore_weights
 
-Floats = npt.NDArray[np.float32]
-
-MOST_SKIPPED: Final = 20  # updates in a row
-FIRST_SPREAD: Final = 0.1  # of the returns that a fresh network expects, as a share of its support
+FIRST_SPREAD: Final = 0.1  # of the returns that a fresh network expects, as a fraction of its support
 
 
 @dataclass(frozen=True)
@@ -39,95 +36,34 @@ class RainbowConfig:
     warm_up: int = 5_000  # updates over which the learning rate rises to its peak
     period: int = 3_000_000  # updates of one fall of the learning rate, after which it starts again at its peak
     adam_epsilon: float = 1.5e-4  # keeps the optimiser's steps small where gradients are tiny
-    target_every: int = 2_500  # updates between copies of the weights into the target network
+    target_sync_every: int = 2_500  # updates between copies of the weights into the target network
     acting_every: int = 100  # updates between copies of the weights for the player
-    gradient_limit: float = 5.0  # gradients longer than this are shortened to it
+    max_grad_norm: float = 5.0  # longer gradients are clipped to this norm
     atoms: int = 51  # points on which the distribution of returns is kept
     low: float = -100.0  # lowest return of the distribution
     high: float = 100.0  # highest return of the distribution
     beta: float = 0.4  # how far importance weights undo the priorities at the start; 1 is wholly
     beta_frames: int = 10_000_000  # frames over which beta rises to 1
-    cloning: float = 1.0  # weight of the teacher's actions in the loss at first
-    final_cloning: float = 0.001  # that weight at last
-    cloning_frames: int = 500_000  # frames before that weight starts to fall
-    cloning_fall: int = 2_000_000  # frames over which it falls
+    bc_weight: float = 1.0  # weight of behaviour cloning, of the teacher's actions, in the loss at first
+    final_bc_weight: float = 0.001  # that weight at last
+    bc_frames: int = 500_000  # frames before that weight starts to fall
+    bc_fall: int = 2_000_000  # frames over which it falls
     margin: float = 0.5  # in points of reward: by how much cloning wants the teacher's action to lead all others
     minimum_fill: int = 10_000  # transitions in the memory before the first update
-    samples_per_frame: float = 3.2  # how often each frame is learned from, on average; updates wait for frames
-    averaging: float = 1.0  # step of the running average of the weights, the player that is measured; 1 for the newest
+    replay_ratio: float = 3.2  # how often each frame is learned from, on average; updates wait for frames
+    ema: float = 1.0  # step of the running average of the weights, the player that is measured; 1 for the newest
     mixed_precision: bool = True  # half precision where it is safe, on CUDA devices that have bfloat16
 
+    def beta_at(self, frames: int) -> float:
+        """How far importance weights undo the priorities."""
+        return linear(frames, self.beta, 1.0, self.beta_frames)
 
-class NoSuchDevice(ProtegeError):
-    """A device that this machine, or this build of torch, does not have."""
-
-
-def find_device(wanted: str) -> torch.device:
-    """The device called "cpu", "cuda" or "mps"; for "auto" the first of cuda, mps and cpu that is there."""
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    if wanted == "auto":
-        return torch.device(next(name for name, found in there.items() if found))
-    if not there[wanted]:
-        known = ", ".join(name for name, found in there.items() if found)
-        raise NoSuchDevice(f"there is no device {wanted} here, only {known}; `protege doctor --full` tries them all")
-    return torch.device(wanted)
-
-
-class LearningFailed(ProtegeError):
-    """Updates that cannot be made any more; `report` says what was found."""
-
-    def __init__(self, message: str, report: dict[str, Any]):
-        super().__init__(message)
-        self.report = report
-
-
-# --- schedules -----------------------------------------------------------------------------------------------------
-
-
-def linear(now: float, first: float, last: float, length: float, start: float = 0.0) -> float:
-    """From `first` at `start` to `last` at `start + length`, constant before and after."""
-    share = (now - start) / length if length > 0 else float(now >= start)
-    return first + (last - first) * min(1.0, max(0.0, share))
-
-
-def beta_at(config: RainbowConfig, frames: int) -> float:
-    """How far importance weights undo the priorities."""
-    return linear(frames, config.beta, 1.0, config.beta_frames)
-
-
-def cloning_at(config: RainbowConfig, frames: int) -> float:
-    """Weight of the teacher's actions in the loss."""
-    return linear(frames, config.cloning, config.final_cloning, config.cloning_fall, start=config.cloning_frames)
-
-
-def learning_rate_at(config: RainbowConfig, update: int, budget: float | None = None) -> float:
-    """A linear warm-up, then cosine falls from the peak to the floor, which is never above the peak.
-
-    Where there is a `budget`, a single fall: it is the share that is used up.
-    """
-    if update < config.warm_up:
-        return config.learning_rate * (update + 1) / config.warm_up
-    floor = min(config.final_learning_rate, config.learning_rate)
-    turn = (update - config.warm_up) % config.period / config.period if budget is None else min(1.0, budget)
-    return floor + (config.learning_rate - floor) * (1 + math.cos(math.pi * turn)) / 2
+    def bc_weight_at(self, frames: int) -> float:
+        """Weight of behaviour cloning in the loss."""
+        return linear(frames, self.bc_weight, self.final_bc_weight, self.bc_fall, start=self.bc_frames)
 
 
 # --- distributions -------------------------------------------------------------------------------------------------
-
-
-def project(probabilities: Tensor, returns: Tensor, bootstrap: Tensor, support: Tensor) -> Tensor:
-    """The distribution (batch, atoms) of `returns + bootstrap * Z`, where Z has these probabilities on the support.
-
-    Each atom moves and shares its mass among the two nearest atoms of the support; the mean is kept, except for what
-    would leave the support and stays at its end.
-    """
-    assert probabilities.shape == (len(returns), len(support)) and returns.shape == bootstrap.shape
-    moved = returns[:, None] + bootstrap[:, None] * support
-    place = ((moved - support[0]) / (support[1] - support[0])).clamp(0, len(support) - 1)
-    below = place.long().clamp(0, len(support) - 2)  # also where a place is not a number: that shows in the masses
-    upper = probabilities * (place - below)
-    found = torch.zeros_like(probabilities).scatter_add_(1, below, probabilities - upper)
-    return found.scatter_add_(1, below + 1, upper)
 
 
 def divergence(target: Tensor, cross_entropy: Tensor) -> Tensor:
@@ -304,7 +240,7 @@ class QNetwork(nn.Module):
 
 @dataclass
 class _Samples:
-    """What is learned from: a batch, or a thread's share of one, on the device."""
+    """What is learned from: a batch, or a microbatch of one, on the device."""
 
     observation: Tensor
     action: Tensor
@@ -315,24 +251,22 @@ class _Samples:
     teacher_action: Tensor
     weight: Tensor
 
-    def split(self, parts: int) -> "list[_Samples]":
-        columns = [torch.tensor_split(getattr(self, field.name), parts) for field in fields(self)]
+    def split(self, microbatches: int) -> "list[_Samples]":
+        columns = [torch.tensor_split(getattr(self, field.name), microbatches) for field in fields(self)]
         return [_Samples(*part) for part in zip(*columns, strict=True)]
 
 
-@dataclass
-class _Findings:
-    """What a share of a batch gives."""
+class _Findings(NamedTuple):
+    """What a microbatch gives."""
 
-    gradients: list[Tensor]
-    sums: Tensor  # over the samples: loss, cloning loss, divergence, return, value of the move, advice, agreements
+    gradients: Gradients
+    sums: dict[str, Tensor]  # over the samples
     lowest: Tensor  # action value
     highest: Tensor
     divergence: Tensor  # (samples,)
-    cpu_s: float = 0.0
 
 
-class Rainbow:
+class Rainbow(Learner):
     """The learner: online and target network, optimiser, and one update per batch.
 
     `acting` is a copy of the weights for whoever plays. It is replaced as a whole, never changed: a player in another
@@ -354,45 +288,54 @@ class Rainbow:
         self.averaged = copy.deepcopy(network).requires_grad_(False)
         self.target = network.frozen()
         self.acting = network.frozen()
-        fused = self.device.type in ("cpu", "cuda")
-        self.optimiser = torch.optim.Adam(network.parameters(), lr=0.0, eps=config.adam_epsilon, fused=fused)
-        self.updates = 0
-        self.rate_scale = 1.0  # of the whole schedule, peak and floor alike
-        self.budget: float | None = None  # share of it that is used up, where the learning rate falls with it
-        self.skipped = 0  # updates that were not made, because a number in them was not finite
-        self.skipped_in_a_row = 0
-        self.problem: dict[str, Any] = {}  # what was found at the last of them
-        self.others_cpu_s = 0.0  # processor time of threads other than the caller's
-        self.threads = threads if self.device.type == "cpu" else 1
+        halves = config.mixed_precision and self.device.type == "cuda" and torch.cuda.is_bf16_supported()
+        self.optimiser = Optimiser(
+            network, learning_rate=0.0, max_grad_norm=config.max_grad_norm, epsilon=config.adam_epsilon,
+            averaged=self.averaged, ema=config.ema, mixed_precision=halves, threads=threads,
+        )  # fmt: skip
+        self.progress: float | None = None  # fraction of the budget, where the learning rate falls with it
+        self.rate_factor = 1.0  # of the whole schedule, peak and floor alike
         self._factors = {name: torch.tensor(labels, device=self.device) for name, labels in (factors or {}).items()}
-        self.halves = config.mixed_precision and self.device.type == "cuda" and torch.cuda.is_bf16_supported()
-        self._pool = ThreadPoolExecutor(64, thread_name_prefix="learner")  # threads start when first needed
 
-    def update(self, batch: Batch, cloning: float = 0.0) -> tuple[dict[str, float], Floats]:
-        """Learn from a batch; returns figures and how far each sample was from its target (batch,).
-
-        `cloning` is the weight of the teacher's actions. An update with a number that is not finite is skipped:
-        `problem` then says why, and a sample that cannot be learned from is at distance 0.
-        """
-        samples = _Samples(*(self._on_device(getattr(batch, field.name)) for field in fields(_Samples)))
-        found = self._findings(samples, cloning)
-        norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(found.gradients)))
-        # The one moment at which the device is waited for.
-        lowest, highest, length, *sums = torch.cat(
-            [torch.stack([found.lowest, found.highest, norm]), found.sums]
-        ).tolist()
-        divergences: Floats = found.divergence.cpu().numpy()
-        figures = self._figures(len(divergences), lowest, highest, length, sums)
-        if not all(map(math.isfinite, (length, *sums))):
-            self._skip(samples, figures, found.gradients)
-            return {"skipped": self.skipped}, np.nan_to_num(divergences, nan=0.0, posinf=0.0)
-        self.skipped_in_a_row = 0
-        figures["learning_rate"] = self._step(found.gradients, length)
-        return figures, divergences
+    def set_progress(self, progress: float | None, factor: float = 1.0) -> float:
+        """Set the fraction of the budget that the learning rate falls with, None for no budget; returns the rate."""
+        self.progress, self.rate_factor = progress, factor
+        return self.rate()
 
     def rate(self) -> float:
         """The learning rate of the next update."""
-        return learning_rate_at(self.config, self.updates, self.budget) * self.rate_scale
+        c = self.config
+        rate = warm_up_cosine(
+            self.updates, c.learning_rate, c.final_learning_rate, c.warm_up, c.period, self.progress
+        )  # fmt: skip
+        return rate * self.rate_factor
+
+    def update(self, batch: Batch, bc_weight: float = 0.0) -> tuple[dict[str, float], Floats]:
+        """Learn from a batch; returns figures and how far each sample was from its target (batch,).
+
+        Of an update that is skipped there are no figures, and a sample that cannot be learned from is at distance 0.
+        """
+        samples = _Samples(*(self._on_device(getattr(batch, field.name)) for field in fields(_Samples)))
+        rate, rows = self.rate(), len(samples.action)
+        self.optimiser.set_rate(rate)
+        found = self.optimiser.map(
+            lambda part: self._findings(part, bc_weight, rows), samples.split(self.optimiser.threads)
+        )
+        gradients = add_up([part.gradients for part in found], [1.0] * len(found), 1.0)
+        zero = torch.zeros((), device=self.device)
+        sums = {name: sum((part.sums[name] for part in found), zero) for name in found[0].sums}
+        sums["q_min"] = torch.stack([part.lowest for part in found]).min()
+        sums["q_max"] = torch.stack([part.highest for part in found]).max()
+        made = self.optimiser.step(gradients, sums, lambda: self._inputs(samples))
+        divergences: Floats = torch.cat([part.divergence for part in found]).cpu().numpy()
+        if made is None:
+            return {"skipped": self.optimiser.skipped}, np.nan_to_num(divergences, nan=0.0, posinf=0.0)
+        if self.updates % self.config.target_sync_every == 0:
+            self.target = self.network.frozen()
+        if self.updates % self.config.acting_every == 0:
+            self.acting = self.network.frozen()
+        figures = self._figures(rows, made.figures)
+        return figures | {"gradient_norm": made.norms[0], "learning_rate": rate}, divergences
 
     # --- one update ---
 
@@ -402,28 +345,13 @@ class Rainbow:
             return tensor.pin_memory().to(self.device, non_blocking=True)
         return tensor.to(self.device)
 
-    def _findings(self, samples: _Samples, cloning: float) -> _Findings:
-        """Of the whole batch; threads share it, and their gradients add up."""
-        total = len(samples.action)
-        first, *rest = samples.split(self.threads)
-        others = [self._pool.submit(self._share, part, cloning, total) for part in rest]
-        found = self._share(first, cloning, total)
-        for other in others:
-            more = other.result()
-            torch._foreach_add_(found.gradients, more.gradients)
-            found.sums += more.sums
-            found.lowest = torch.minimum(found.lowest, more.lowest)
-            found.highest = torch.maximum(found.highest, more.highest)
-            found.divergence = torch.cat([found.divergence, more.divergence])
-            self.others_cpu_s += more.cpu_s
-        return found
-
-    def _share(self, samples: _Samples, cloning: float, total: int) -> _Findings:
-        began = time.thread_time()
+    def _findings(self, samples: _Samples, bc_weight: float, total: int) -> _Findings:
+        """Of a microbatch of `total` samples."""
+        precision = self.optimiser.precision
         target = self._target(samples)
-        with self._precision():
+        with precision():
             streams = self.network.streams(samples.observation)
-        with torch.no_grad(), self._precision():
+        with torch.no_grad(), precision():
             values = self.network.expected(self.network.head.all(streams))
             greedy = values.argmax(1)
             advice = torch.where(samples.teacher & (samples.teacher_action < 0), samples.action, samples.teacher_action)
@@ -431,147 +359,72 @@ class Rainbow:
             advice = advice.clamp(min=0)
             rival = rival_of(values, advice, self.config.margin)
         picked = samples.action[:, None]
-        if cloning > 0:
+        if bc_weight > 0:
             picked = torch.stack([samples.action, advice, rival], 1)
-        with self._precision():
+        with precision():
             logits = self.network.head.some(streams, picked)
-        chances = torch.log_softmax(logits.float(), -1)
-        cross_entropy = -(target * chances[:, 0]).sum(1)
+        log_probs = torch.log_softmax(logits.float(), -1)
+        cross_entropy = -(target * log_probs[:, 0]).sum(1)
         loss = (samples.weight * cross_entropy).sum()
-        cloned = torch.zeros_like(loss)
-        if cloning > 0:
+        bc_loss = torch.zeros_like(loss)
+        if bc_weight > 0:
             # Only what the lead lacks is learned, so a teacher's action that leads is left at the value that it has.
-            worth = chances[:, 1:].exp() @ self.network.support
-            lacking = worth[:, 1] - worth[:, 0] + self.config.margin * (rival != advice)
-            cloned = (lacking * known).sum()
-        gradients = list(torch.autograd.grad((loss + cloning * cloned) / total, list(self.network.parameters())))
+            value = log_probs[:, 1:].exp() @ self.network.support
+            lacking = value[:, 1] - value[:, 0] + self.config.margin * (rival != advice)
+            bc_loss = (lacking * known).sum()
+        gradients = list(torch.autograd.grad((loss + bc_weight * bc_loss) / total, self.optimiser.parameters))
         with torch.no_grad():
-            surprise = divergence(target, cross_entropy)
-            agreements = [(greedy == advice) & known]
-            agreements += [(table[greedy] == table[advice]) & known for table in self._factors.values()]
-            chosen = values.gather(1, samples.action[:, None])
-            sums = [loss, cloned, surprise.sum(), samples.returns.sum(), chosen.sum(), known.sum()]
-            sums += [agreed.sum() for agreed in agreements]
-            found = _Findings(gradients, torch.stack([s.float() for s in sums]), values.min(), values.max(), surprise)
-        found.cpu_s = time.thread_time() - began
-        return found
+            divergences = divergence(target, cross_entropy)
+            sums = {"loss": loss, "bc_loss": bc_loss, "divergence": divergences.sum()}
+            sums["return_mean"] = samples.returns.sum()
+            sums["q_mean"] = values.gather(1, samples.action[:, None]).sum()
+            sums |= {"advised": known.sum(), "agreement": ((greedy == advice) & known).sum()}
+            for name, table in self._factors.items():
+                sums[f"agreement_{name}"] = ((table[greedy] == table[advice]) & known).sum()
+            sums = {name: value.detach().float() for name, value in sums.items()}
+            return _Findings(gradients, sums, values.min(), values.max(), divergences)
 
     @torch.no_grad()
     def _target(self, samples: _Samples) -> Tensor:
         """Where the distributions of the moves made should be (samples, atoms)."""
-        with self._precision():
+        with self.optimiser.precision():
             best = self.network.expected(self.network(samples.next_observation)).argmax(1, keepdim=True)
             logits = self.target.head.some(self.target.streams(samples.next_observation), best)[:, 0]
         return project(torch.softmax(logits.float(), -1), samples.returns, samples.bootstrap, self.network.support)
 
-    def _precision(self) -> torch.autocast:
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.halves)
+    def _figures(self, rows: int, sums: Mapping[str, float]) -> dict[str, float]:
+        """Means of the sums, of agreements and cloning over the samples whose advice is known."""
+        known = sums["advised"]
+        figures = {}
+        for name, value in sums.items():
+            if name in ("q_min", "q_max"):
+                figures[name] = value
+            elif name == "bc_loss":
+                figures[name] = value / max(1.0, known)
+            elif not name.startswith("agreement"):
+                figures[name] = value / rows
+            elif known:
+                figures[name] = value / known
+        return figures | {"skipped": self.optimiser.skipped}
 
-    def _figures(
-        self, rows: int, lowest: float, highest: float, norm: float, sums: Sequence[float]
-    ) -> dict[str, float]:
-        loss, cloned, surprise, returns, value, known, *agreements = sums
-        figures = {
-            "loss": loss / rows,
-            "bc_loss": cloned / max(1.0, known),
-            "divergence": surprise / rows,
-            "return_mean": returns / rows,
-            "gradient_norm": norm,
-            "q_min": lowest,
-            "q_mean": value / rows,
-            "q_max": highest,
-            "advised": known / rows,
-            "skipped": self.skipped,
-        }
-        if known:
-            names = ["agreement", *(f"agreement_{name}" for name in self._factors)]
-            figures |= {name: agreed / known for name, agreed in zip(names, agreements, strict=True)}
-        return figures
-
-    @torch.no_grad()
-    def _step(self, gradients: list[Tensor], norm: float) -> float:
-        """Move the weights; returns the learning rate."""
-        if norm > self.config.gradient_limit:
-            torch._foreach_mul_(gradients, self.config.gradient_limit / norm)
-        for parameter, gradient in zip(self.network.parameters(), gradients, strict=True):
-            parameter.grad = gradient
-        rate = self.rate()
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate
-        self.optimiser.step()
-        self.updates += 1
-        step = max(self.config.averaging, 1.0 / self.updates)  # at first the mean of all weights there were
-        torch._foreach_lerp_(list(self.averaged.parameters()), list(self.network.parameters()), step)
-        if self.updates % self.config.target_every == 0:
-            self.target = self.network.frozen()
-        if self.updates % self.config.acting_every == 0:
-            self.acting = self.network.frozen()
-        return rate
-
-    # --- updates that cannot be made ---
-
-    def _skip(self, samples: _Samples, figures: dict[str, float], gradients: list[Tensor]) -> None:
-        """Count and explain; raises when it has happened too often in a row."""
-        self.skipped += 1
-        self.skipped_in_a_row += 1
-        tensors = self._not_finite(samples, gradients)
-        self.problem = {
-            "update": self.updates,
-            "skipped": self.skipped,
-            "skipped_in_a_row": self.skipped_in_a_row,
-            "rate": self.rate(),
-            "tensors": tensors,
-            "figures": {name: value if math.isfinite(value) else str(value) for name, value in figures.items()},
-        }
-        if self.skipped_in_a_row < MOST_SKIPPED:
-            return
-        name, found = next(iter(tensors.items()), ("loss", "too large a number"))
-        raise LearningFailed(
-            f"{MOST_SKIPPED} updates in a row met numbers that are not finite, so learning has stopped after update "
-            f"{self.updates:,}; first in {name}: {found}. If that is an input, look for where it comes from; otherwise "
-            "go back to the last checkpoint with half the learning rate",
-            self.problem,
-        )
-
-    @torch.no_grad()
-    def _not_finite(self, samples: _Samples, gradients: list[Tensor]) -> dict[str, str]:
-        """Every tensor of an update that holds a number which is not finite, causes before effects."""
-        names = [name for name, _ in self.network.named_parameters()]
-        tensors = {f"input {field.name}": getattr(samples, field.name) for field in fields(samples)}
-        tensors |= {f"weight {name}": tensor for name, tensor in self.network.named_parameters()}
-        tensors |= {f"target weight {name}": tensor for name, tensor in self.target.named_parameters()}
-        tensors["output"] = self.network(samples.observation)
-        tensors["output for next observations"] = self.network(samples.next_observation)
-        tensors["target output"] = self.target(samples.next_observation)
-        tensors |= {f"gradient {name}": gradient for name, gradient in zip(names, gradients, strict=True)}
-        found = {}
-        for name, tensor in tensors.items():
-            bad = ~torch.isfinite(tensor)
-            if bad.any():
-                rows = bad.reshape(len(bad), -1).any(1).nonzero()[:, 0].tolist()
-                which = f" in rows {', '.join(map(str, rows[:8]))}" + (" and more" if len(rows) > 8 else "")
-                found[name] = f"{int(bad.sum()):,} of {tensor.numel():,} numbers{which}"
-        return found
+    def _inputs(self, samples: _Samples) -> dict[str, Tensor]:
+        """What an update that was skipped came from."""
+        found = {field.name: getattr(samples, field.name) for field in fields(samples)}
+        return found | {f"target {name}": tensor for name, tensor in self.target.named_parameters()}
 
     # --- checkpoints ---
 
-    def tensors(self) -> dict[str, Tensor]:
-        """The weights of all networks, for a checkpoint; those that are measured and kept are under "network"."""
-        networks = {"network": self.averaged, "learned": self.network, "target": self.target, "acting": self.acting}
-        return {k: v for prefix, network in networks.items() for k, v in checkpoints.weights(network, prefix).items()}
-
     def state(self) -> dict[str, Any]:
-        """Everything else that `restore` needs."""
-        kept = ("updates", "rate_scale", "skipped", "skipped_in_a_row")
-        return {name: getattr(self, name) for name in kept} | {"optimiser": self.optimiser.state_dict()}
+        """Everything that `restore` needs; the weights that are measured and kept are under "network"."""
+        networks = {"network": self.averaged, "learned": self.network, "target": self.target, "acting": self.acting}
+        kept = {k: v for prefix, network in networks.items() for k, v in named_weights(network, prefix).items()}
+        return {"weights": kept} | self.optimiser.state()
 
-    def restore(self, saved: checkpoints.Checkpoint, state: Mapping[str, Any]) -> None:
-        """Go on from what `tensors` and `state` gave, to the last bit."""
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` gave, to the last bit."""
         target, acting = copy.deepcopy(self.network), copy.deepcopy(self.network)
         networks = {"network": self.averaged, "learned": self.network, "target": target, "acting": acting}
         for prefix, network in networks.items():
-            checkpoints.restore_weights(network, saved, prefix)
-        checkpoints.restore_optimiser(self.optimiser, state["optimiser"])
+            restore_weights(network, state["weights"], prefix)
         self.target, self.acting = target.frozen(), acting.frozen()
-        self.updates, self.rate_scale = state["updates"], state["rate_scale"]
-        self.skipped, self.skipped_in_a_row = state["skipped"], state["skipped_in_a_row"]
+        self.optimiser.restore(state)

@@ -101,16 +101,18 @@ class InputScale(nn.Module):
 
     @torch.no_grad()
     def note(self, samples: Tensor) -> None:
-        """Count in more samples (samples, inputs)."""
+        """Count in more samples (samples, inputs), unless a number in them is not finite."""
         if len(samples) == 0:
             return
         variance, mean = torch.var_mean(samples.double(), 0, correction=0)
+        if not bool(variance.isfinite().all()):
+            return
         count = float(self.count)
-        share = len(samples) / (count + len(samples))
+        fraction = len(samples) / (count + len(samples))
         shift = mean - self.mean
-        merged = self.variance + share * (variance - self.variance + (1.0 - share) * shift * shift)
+        merged = self.variance + fraction * (variance - self.variance + (1.0 - fraction) * shift * shift)
         if count == 0.0:
             merged = variance
         self.variance.copy_(torch.where(self.scaled, merged, 1.0))
-        self.mean.copy_(torch.where(self.scaled, self.mean + share * shift, 0.0))
+        self.mean.copy_(torch.where(self.scaled, self.mean + fraction * shift, 0.0))
         self.count.fill_(min(count + len(samples), self.most))

@@ -2,7 +2,7 @@
 
 Steps of all streams (a stream is a client or a simulated game) lie in one ring in the order they came, and each says
 where the next one of its stream lies. A step can be drawn once the n steps after it are there or its episode is over:
-then its return, its horizon and what follows are worked out, and again on resume, when n and the discount may change.
+then its return, its horizon and what follows are worked out, and again on resume, when n and gamma may change.
 
 One thread may add while another draws and updates and a third saves: a lock guards every method, held for well under a
 millisecond at a time, and by saving for about one per block. The game is unknown: its `Packing` comes from outside.
@@ -50,10 +50,10 @@ class ReplayConfig:
     """Settings of the memory."""
 
     capacity: int = 15_000_000  # steps kept
-    steps: int = 12  # rewards that are added up before the value of what follows is trusted
-    discount: float = 0.99  # worth of a reward one step later
+    n_step: int = 12  # rewards that are added up before the value of what follows is trusted
+    gamma: float = 0.99  # discount: worth of a reward one step later
     cut_off_policy: bool = False  # end a return before the first later action that is not the pupil's own
-    exponent: float = 0.7  # 0 draws all steps alike, 1 in proportion to their priority
+    priority_alpha: float = 0.7  # 0 draws all steps alike, 1 in proportion to their priority
     new_limit: float = 3.0  # a new step has the highest recent priority, but at most so many times the mean
     terminal_floor: float = 3.0  # and at least this priority if its return ends with a life, whatever the limit
 
@@ -65,7 +65,7 @@ class Batch(NamedTuple):
     action: Ints
     returns: Floats  # discounted sum of the rewards up to the horizon
     next_observation: Floats  # (count, values) after the horizon; after a termination the last one before it
-    bootstrap: Floats  # what the value of the next observation counts: discount ** horizon, 0 after a termination
+    bootstrap: Floats  # what the value of the next observation counts: gamma ** horizon, 0 after a termination
     horizon: Ints
     actor: Ints  # of the step itself
     own: Ints  # steps until another actor took over; as many as the horizon if none did
@@ -99,9 +99,9 @@ class Store(NamedTuple):
     windows: Records  # (capacity,) of steps that can be drawn, worked out with the last two of these
     tree: Tree  # a leaf is above 0 if its step can be drawn
     counts: Ints  # steps that can be drawn, by actor; in NOBODY's place those that were lost before they could
-    taken: Ints  # (streams,) steps of the episode so far
+    lengths: Ints  # (streams,) steps of the episode so far
     waiting: Ints  # (streams, n) positions of the last n of them, number k at k modulo n
-    discount: float
+    gamma: float
     cut: bool  # windows end before actions that are not the pupil's
 
 
@@ -113,14 +113,14 @@ def look_ahead(store: Store, slot: int) -> None:
     """Work out a step's window: at most n steps, and never further than results are known."""
     first, window = store.steps[slot].actor, store.windows[slot]
     at, reach, horizon, own, deadly = slot, 0, 0, 0, 0
-    returns, worth = 0.0, 1.0
+    returns, weight = 0.0, 1.0
     while horizon < store.waiting.shape[1] and deadly == 0:
         step = store.steps[at]
         unknown = step.ahead == 0 and step.terminated == 0
         if unknown or (store.cut and horizon > 0 and step.actor != PUPIL):
             break
-        returns += worth * step.reward
-        worth *= store.discount
+        returns += weight * step.reward
+        weight *= store.gamma
         if own == horizon and step.actor == first:
             own += 1
         horizon += 1
@@ -156,10 +156,10 @@ def make_ready(store: Store, position: int, newest: int, priority: float, touche
 @kernel
 def end_stream(store: Store, stream: int, newest: int, priority: float, touched: Ints, count: int) -> int:
     """An episode is over: everything that waited in it is complete, with shorter horizons."""
-    taken, horizon = store.taken[stream], store.waiting.shape[1]
-    for number in range(max(0, taken - horizon), taken):
+    length, horizon = store.lengths[stream], store.waiting.shape[1]
+    for number in range(max(0, length - horizon), length):
         count = make_ready(store, store.waiting[stream, number % horizon], newest, priority, touched, count)
-    store.taken[stream] = 0
+    store.lengths[stream] = 0
     return count
 
 
@@ -183,16 +183,16 @@ def write(
         store.tree.sums[slot] = 0
         touched[count] = slot
         count += 1
-        taken = store.taken[stream]
-        if taken > 0:
-            previous = store.waiting[stream, (taken - 1) % horizon]
+        length = store.lengths[stream]
+        if length > 0:
+            previous = store.waiting[stream, (length - 1) % horizon]
             if previous > position - capacity:
                 store.steps[previous % capacity].ahead = position - previous
-        if taken >= horizon:
-            complete = store.waiting[stream, taken % horizon]
+        if length >= horizon:
+            complete = store.waiting[stream, length % horizon]
             count = make_ready(store, complete, position, priority, touched, count)
-        store.waiting[stream, taken % horizon] = position
-        store.taken[stream] = taken + 1
+        store.waiting[stream, length % horizon] = position
+        store.lengths[stream] = length + 1
         if steps[i].terminated:
             count = end_stream(store, stream, position, terminal_priority, touched, count)
         elif truncated[i]:
@@ -205,9 +205,9 @@ def end_all(store: Store, newest: int, priority: float, touched: Ints) -> int:
     """End all streams where they are. What the last step led to is unknown: only what was seen then is of use."""
     capacity, horizon = len(store.steps), store.waiting.shape[1]
     count = 0
-    for stream in range(len(store.taken)):
-        if store.taken[stream] > 0:
-            last = store.waiting[stream, (store.taken[stream] - 1) % horizon]
+    for stream in range(len(store.lengths)):
+        if store.lengths[stream] > 0:
+            last = store.waiting[stream, (store.lengths[stream] - 1) % horizon]
             if last > newest - capacity and store.steps[last % capacity].actor != NOBODY:
                 store.steps[last % capacity].actor = NOBODY
                 store.counts[NOBODY] += 1
@@ -223,7 +223,7 @@ def read(store: Store, slots: Ints, batch: Batch, ends: Ints) -> None:
         batch.action[i], batch.actor[i] = step.action, step.actor
         batch.teacher_action[i] = -1 if step.advice == NO_ADVICE else np.int64(step.advice)
         batch.returns[i], batch.horizon[i], batch.own[i] = window.returns, window.horizon, window.own
-        batch.bootstrap[i] = 0.0 if window.deadly else store.discount ** np.int64(window.horizon)
+        batch.bootstrap[i] = 0.0 if window.deadly else store.gamma ** np.int64(window.horizon)
         ends[i] = (slots[i] + window.reach) % len(store.steps)
 
 
@@ -248,7 +248,7 @@ class Replay:
     """The memory. Whatever is random comes from the generator handed in."""
 
     def __init__(self, packing: Packing, config: ReplayConfig = ReplayConfig()):
-        if config.capacity < 2 or not 1 <= config.steps <= 255:
+        if config.capacity < 2 or not 1 <= config.n_step <= 255:
             raise ReplayError(f"a replay holds 2 steps at least, and returns have 1 to 255 steps; got {config}")
         announce_compilation("the replay", __name__)
         self.packing, self.config = packing, config
@@ -256,7 +256,7 @@ class Replay:
         self._lock = threading.RLock()
         self._position = 0  # where the next step goes: the number of steps ever added
         self._since = 0  # the position when it was last empty
-        self._top = 1.0  # the highest recent priority, to the power of the exponent
+        self._top = 1.0  # the highest recent priority, to the power of alpha
         try:
             self._store = self._empty()
         except MemoryError as error:
@@ -272,9 +272,9 @@ class Replay:
             windows=np.empty(capacity, WINDOW),
             tree=tree_over(capacity),
             counts=np.zeros(1 + len(Actor), np.int64),
-            taken=np.zeros(0, np.int64),
-            waiting=np.zeros((0, self.config.steps), np.int64),
-            discount=self.config.discount,
+            lengths=np.zeros(0, np.int64),
+            waiting=np.zeros((0, self.config.n_step), np.int64),
+            gamma=self.config.gamma,
             cut=self.config.cut_off_policy,
         )
 
@@ -299,11 +299,11 @@ class Replay:
         before it, but is not learned from. A truncated step is where a stream was cut: the last thing seen, whose
         action and reward came to nothing; it takes the room of a step.
         """
-        seen, numbers = np.ascontiguousarray(observations, np.float32), np.ascontiguousarray(streams, np.int64)
+        observed, numbers = np.ascontiguousarray(observations, np.float32), np.ascontiguousarray(streams, np.int64)
         given = {"actions": actions, "rewards": rewards, "terminated": terminated, "truncated": truncated}
         given |= {"actors": actors, "advice": np.full(len(numbers), -1) if advice is None else advice}
         arrays = {name: np.asarray(array) for name, array in given.items()}
-        self._check(numbers, seen, arrays)
+        self._check(numbers, observed, arrays)
         cut = arrays["truncated"].astype(np.bool_) & ~arrays["terminated"].astype(np.bool_)
         steps = np.zeros(len(numbers), STEP)
         steps["reward"], steps["terminated"] = arrays["rewards"], arrays["terminated"]
@@ -317,17 +317,17 @@ class Replay:
                 slot = self._position % self.config.capacity
                 part = slice(done, done + self.config.capacity - slot)
                 size = len(numbers[part])
-                pack(seen[part], self.packing, self._store.rows[slot : slot + size])
-                touched = np.empty(size * (self.config.steps + 2), np.int64)
+                pack(observed[part], self.packing, self._store.rows[slot : slot + size])
+                touched = np.empty(size * (self.config.n_step + 2), np.int64)
                 count = write(self._store, self._position, numbers[part], steps[part], cut[part], *priorities, touched)
                 sum_up(self._store.tree, touched[:count])
                 self._position += size
                 done += size
 
-    def _check(self, numbers: Ints, seen: Floats, arrays: dict[str, npt.NDArray[Any]]) -> None:
+    def _check(self, numbers: Ints, observed: Floats, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Refuse what would do harm later; nothing has been written yet."""
         wanted = dict.fromkeys(arrays, numbers.shape) | {"observations": (len(numbers), len(self.packing.scale))}
-        for name, array in (arrays | {"observations": seen}).items():
+        for name, array in (arrays | {"observations": observed}).items():
             if array.shape != wanted[name]:
                 raise ReplayError(f"{name} of {len(numbers)} steps must have shape {wanted[name]}; got {array.shape}")
         limits: dict[str, tuple[float, float]] = {"actions": (-1, 254), "actors": (1, len(Actor)), "advice": (-1, 254)}
@@ -336,30 +336,30 @@ class Replay:
             array = numbers if name == "streams" else arrays[name]
             if not low <= array.min() <= array.max() <= high:
                 raise ReplayError(f"{name} lie between {low} and {high}; found {array.min()} to {array.max()}")
-        foreign = first_foreign(seen)
+        foreign = first_foreign(observed)
         if foreign >= 0:
-            i, j = divmod(foreign, seen.shape[1])
-            raise ReplayError(f"values lie in [-1, 1]; value {j} of stream {numbers[i]} is {seen[i, j]}")
+            i, j = divmod(foreign, observed.shape[1])
+            raise ReplayError(f"values lie in [-1, 1]; value {j} of stream {numbers[i]} is {observed[i, j]}")
 
     def _know(self, streams: int) -> None:
         """Make room for streams not seen before."""
-        more = streams - len(self._store.taken)
+        more = streams - len(self._store.lengths)
         if more <= 0:
             return
-        needed = streams * (self.config.steps + 1)
+        needed = streams * (self.config.n_step + 1)
         if needed > self.config.capacity:
             raise ReplayError(
-                f"{streams} streams with returns of {self.config.steps} steps need a capacity of {needed:,} at least; "
+                f"{streams} streams with returns of {self.config.n_step} steps need a capacity of {needed:,} at least; "
                 f"it is {self.config.capacity:,}"
             )
-        taken, waiting = np.pad(self._store.taken, (0, more)), np.pad(self._store.waiting, ((0, more), (0, 0)))
-        self._store = self._store._replace(taken=taken, waiting=waiting)
+        lengths, waiting = np.pad(self._store.lengths, (0, more)), np.pad(self._store.waiting, ((0, more), (0, 0)))
+        self._store = self._store._replace(lengths=lengths, waiting=waiting)
 
     def _new_priorities(self) -> tuple[float, float]:
-        """Of a new step, and of one whose return ends with a life; to the power of the exponent."""
+        """Of a new step, and of one whose return ends with a life; to the power of alpha."""
         c, steps = self.config, len(self)
         usual = min(self._top, c.new_limit * float(self._store.tree.sums[-1]) / steps) if steps else self._top
-        return usual, max(usual, c.terminal_floor**c.exponent)
+        return usual, max(usual, c.terminal_floor**c.priority_alpha)
 
     def abandon(self) -> None:
         """The games do not go on, as after a resume: end all streams; the last step of each is lost."""
@@ -368,16 +368,16 @@ class Replay:
             count = end_all(self._store, self._position - 1, self._new_priorities()[0], touched)
             sum_up(self._store.tree, touched[:count])
 
-    def sample(self, count: int, importance: float, random: np.random.Generator) -> Batch:
-        """Always `count` steps, one from each of as many equal shares of all priority.
+    def sample(self, count: int, beta: float, random: np.random.Generator) -> Batch:
+        """Always `count` steps, one from each of as many equal parts of all priority.
 
-        `importance` is beta: the power to which the weights undo the priorities.
+        `beta` is the power to which the weights undo the priorities.
         """
         both = np.empty((2 * count, len(self.packing.scale)), np.float32)
         returns, bootstrap, weight = np.empty((3, count), np.float32)
         action, horizon, actor, own, advice, slots, ends = np.empty((7, count), np.int64)
-        seen, following = both[:count], both[count:]
-        batch = Batch(seen, action, returns, following, bootstrap, horizon, actor, own, advice, weight, slots)
+        now, following = both[:count], both[count:]
+        batch = Batch(now, action, returns, following, bootstrap, horizon, actor, own, advice, weight, slots)
         with self._lock:
             store, newest = self._store, self._position - 1
             total = float(store.tree.sums[-1])
@@ -385,10 +385,10 @@ class Replay:
                 raise ReplayError("nothing can be drawn yet: a step needs the steps after it, or an end")
             find(store.tree, (np.arange(count) + random.random(count)) * (total / count), slots)
             read(store, slots, batch, ends)
-            rows, share = store.rows[np.concatenate([slots, ends])], store.tree.sums[slots]
+            rows, priority = store.rows[np.concatenate([slots, ends])], store.tree.sums[slots]
         unpack(rows, self.packing, both)
-        # (steps * share / total) ** -importance, over its largest: the steps and the total cancel.
-        weight[:] = (share / share.min()) ** np.float32(-importance)
+        # (steps * priority / total) ** -beta, over its largest: the steps and the total cancel.
+        weight[:] = (priority / priority.min()) ** np.float32(-beta)
         slots[:] = newest - (newest - slots) % self.config.capacity
         return batch
 
@@ -396,7 +396,7 @@ class Replay:
         """New priorities of drawn steps, such as their losses; steps overwritten meanwhile are left out."""
         given = np.asarray(priorities, np.float64)
         assert np.isfinite(given).all() and given.min() >= 0, f"priorities are numbers from 0 on: {given}"
-        leaves = np.maximum(given, LEAST_PRIORITY) ** self.config.exponent
+        leaves = np.maximum(given, LEAST_PRIORITY) ** self.config.priority_alpha
         with self._lock:
             alive = handles >= self._oldest()
             self.stale += len(alive) - int(alive.sum())
@@ -417,10 +417,10 @@ class Replay:
             self._since = self._position
 
     def figures(self) -> dict[str, float]:
-        """What is in the memory: sizes, shares of the actors, and percentiles of ages and priorities.
+        """What is in the memory: sizes, fractions of the actors, and percentiles of ages and priorities.
 
-        An age is how many steps were added since, of steps as they are drawn; a priority is to the power of the
-        exponent. Both come from evenly spaced steps.
+        An age is how many steps were added since, of steps as they are drawn; a priority is to the power of
+        alpha. Both come from evenly spaced steps.
         """
         with self._lock:
             filled = self._position - self._oldest()
@@ -442,11 +442,11 @@ class Replay:
         with self._lock:
             found: dict[str, Any] = {"first": self._oldest(), "end": self._position, "top": self._top}
             found |= {"dropped": int(self._store.counts[NOBODY]), "stale": self.stale}
-            taken, waiting = self._store.taken.tolist(), self._store.waiting.copy()
-        horizon = self.config.steps
+            lengths, waiting = self._store.lengths.tolist(), self._store.waiting.copy()
+        horizon = self.config.n_step
         found["waiting"] = {
             str(stream): [int(waiting[stream, k % horizon]) for k in range(max(0, count - horizon), count)]
-            for stream, count in enumerate(taken)
+            for stream, count in enumerate(lengths)
             if count > 0
         }
         return found
@@ -490,8 +490,8 @@ class Replay:
 
     def _wait(self, stream: int, positions: list[int]) -> None:
         """Let a stream go on after these steps, of which some may be complete if returns are shorter than they were."""
-        store, still = self._store, positions[-self.config.steps :]
-        store.waiting[stream, : len(still)], store.taken[stream] = still, len(still)
+        store, still = self._store, positions[-self.config.n_step :]
+        store.waiting[stream, : len(still)], store.lengths[stream] = still, len(still)
         slots = np.array(positions, np.int64) % self.config.capacity
         complete = np.arange(len(positions)) < len(positions) - len(still)
         store.tree.sums[slots] = np.where(complete & (store.steps["actor"][slots] != NOBODY), self._top, 0)

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from protege.learn.returns import gae
+
 Tensors = dict[str, Tensor]
 
 
@@ -42,9 +44,15 @@ class Rollout:
     """Room for one horizon of experience."""
 
     def __init__(
-        self, shape: Shape, seen: Fields, shared: Fields, taken: Fields, state_size: int, advised: bool = False
+        self,
+        shape: Shape,
+        observations: Fields,
+        shared: Fields,
+        actions: Fields,
+        state_size: int,
+        advised: bool = False,
     ) -> None:
-        """`seen` and `taken` are of each member, `shared` of each group; `advised`: a teacher's choices have room."""
+        """Observations and actions are of each member, `shared` of each group; `advised`: with room for a teacher's."""
         assert shape.horizon % shape.chunk == 0, f"a horizon of {shape.horizon} is no multiple of {shape.chunk}"
         self.shape = shape
         c, g, m, t = shape.chunks, shape.groups, shape.members, shape.chunk
@@ -52,9 +60,9 @@ class Rollout:
         def room(fields: Fields, *axes: int) -> Tensors:
             return {name: torch.zeros(*axes, *field.shape, dtype=field.dtype) for name, field in fields.items()}
 
-        self.seen = room(seen, c, g, m, t)
-        self.taken = room(taken, c, g, m, t)
-        self.advice = room(taken, c, g, m, t) if advised else {}
+        self.observations = room(observations, c, g, m, t)
+        self.actions = room(actions, c, g, m, t)
+        self.advice = room(actions, c, g, m, t) if advised else {}
         self.shared = room(shared, c, g, t)
         self.after = room(shared, g)  # what is shared once the last step is made
         names = ("log_prob", "reward", "values", "cut_values", "advantages", "returns", "potential")
@@ -72,7 +80,7 @@ class Rollout:
         """Groups first..last-1 of the same memory, for a collector of its own."""
         part = object.__new__(Rollout)
         part.shape = self.shape._replace(groups=last - first)
-        for name in ("seen", "taken", "advice", "shared", "numbers"):
+        for name in ("observations", "actions", "advice", "shared", "numbers"):
             setattr(part, name, {key: array[:, first:last] for key, array in getattr(self, name).items()})
         for name in ("acted", "starts", "terminated", "truncated", "states"):
             setattr(part, name, getattr(self, name)[:, first:last])
@@ -83,16 +91,16 @@ class Rollout:
 
     def nbytes(self) -> int:
         """Of all arrays."""
-        named = (self.seen, self.taken, self.advice, self.shared, self.after, self.numbers)
+        named = (self.observations, self.actions, self.advice, self.shared, self.after, self.numbers)
         arrays = [array for group in named for array in group.values()] + [self.acted, self.states]
         return sum(array.numel() * array.element_size() for array in arrays)
 
     @torch.no_grad()
-    def find_advantages(self, values: Tensor, following: Tensor, discount: float, trace: float) -> None:
+    def find_advantages(self, values: Tensor, following: Tensor, gamma: float, gae_lambda: float) -> None:
         """Fill in values, advantages and returns; `values` are of all steps, `following` (groups, members) comes after.
 
-        Who has gone is worth what the group's others are worth on average: members share what becomes of the group, and
-        death is no way out of a defeat. A potential that rewards are shaped with is missing from the value of those who
+        Who has gone has the mean value of the group's others: members share what becomes of the group, and death is no
+        way out of a defeat. A potential that rewards are shaped with is missing from the value of those who
         have it, because they lose it again; who has gone has lost it.
         """
         self.numbers["values"].copy_(values)
@@ -102,8 +110,8 @@ class Rollout:
         terminated, truncated = (_by_time(flags[:, :, None]) for flags in (self.terminated, self.truncated))
         following_values = torch.cat([by_time[1:], after[None]])
         following_values = torch.where(truncated, cut, following_values).masked_fill(terminated, 0.0)
-        found = advantages(
-            _by_time(self.numbers["reward"]), by_time, following_values, terminated | truncated, discount, trace
+        found = gae(
+            _by_time(self.numbers["reward"]), by_time, following_values, terminated | truncated, gamma, gae_lambda
         )
         by_chunk = found.reshape(self.shape.chunks, self.shape.chunk, *found.shape[1:])
         self.numbers["advantages"].copy_(by_chunk.permute(0, 2, 3, 1))
@@ -120,25 +128,6 @@ def without_gone(values: Tensor, there: Tensor, potential: Tensor) -> Tensor:
     weight = there.to(values.dtype)
     mean = ((values + potential) * weight).sum(-2, keepdim=True) / weight.sum(-2, keepdim=True).clamp(min=1.0)
     return torch.where(there, values, mean)
-
-
-@torch.no_grad()
-def advantages(
-    rewards: Tensor, values: Tensor, following: Tensor, ended: Tensor, discount: float, trace: float
-) -> Tensor:
-    """Generalised advantage estimates (Schulman et al., 2016, eq. 16); the first axis is time.
-
-    `following` is the worth of the state that each step led to: 0 where the episode was decided, that of its last
-    observation where it was cut. Nothing after an ending counts.
-    """
-    found = torch.empty_like(rewards)
-    ahead = torch.zeros_like(rewards[0])
-    keep = discount * trace * torch.logical_not(ended).to(rewards.dtype)
-    surprise = rewards + discount * following - values
-    for t in range(len(rewards) - 1, -1, -1):
-        ahead = surprise[t] + keep[t] * ahead
-        found[t] = ahead
-    return found
 
 
 @torch.no_grad()

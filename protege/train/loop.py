@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 
 import torch
 
-from protege.learn.rainbow import LearningFailed
+from protege.learn.optimise import LearningFailed
 from protege.runs import checkpoints
 from protege.runs.run import Command, Run, Training, create_run, resume_run
 from protege.train.collectors import Ahead, InTurn
@@ -212,6 +212,8 @@ class Loop:
             figures = self.session.update(experience)
         except LearningFailed as failure:
             raise type(failure)(f"{failure}; see {self.run.diagnose(failure.report)}", failure.report) from failure
+        if problem := self.session.explain():
+            self.note(problem, event="skipped")
         if self.elapsed_s() < self.next_log_s:
             return
         self.next_log_s = self.elapsed_s() + LOG_SECONDS

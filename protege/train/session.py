@@ -124,6 +124,9 @@ class Session(Protocol):
     def update(self, experience: Experience) -> Figures:
         """Learn; what was measured on the way, if anything."""
 
+    def explain(self) -> str:
+        """Why an update was skipped since this was last asked, or nothing."""
+
     def figures(self) -> Figures:
         """What else there is to log now."""
 

@@ -17,10 +17,12 @@ from protege.cli.console import HELP, KEYS, Rows, TrainingConsole, short
 from protege.games.echelon.training import metrics as echelon
 from protege.games.tempest.training.config import PRESETS
 from protege.games.tempest.training.metrics import METRICS
-from protege.games.tempest.training.train import train
+from protege.games.tempest.training.trainer import TRAINER
 from protege.runs.metrics import Column, Metric
 from protege.runs.run import open_run
-from protege.train.controls import CONTROLS, Report, Switches
+from protege.train.controls import CONTROLS, Controls, Report
+from protege.train.loop import train
+from protege.train.session import Result
 from tests.dashboard.serving import make_run
 
 if os.name == "nt":
@@ -30,7 +32,7 @@ from tests.cli.terminals import Terminal
 
 START_SECONDS = 240.0  # the game may have to be compiled first
 ROW = r"(?m)^ +\d[\d,]* .*\n"
-WORDS = "train tempest --preset smoke --minutes 60 --compare 0 --no-dashboard --run r --exam-frames 400"
+WORDS = "train tempest --preset smoke --minutes 60 --compare 0 --no-dashboard --run r --eval-frames 400"
 
 
 def training(folder):
@@ -121,7 +123,7 @@ def test_every_key_does_what_the_table_says(tmp_path):
         assert terminal.modes() == terminal.before
         told = [event.text.partition(":")[0] for event in run().metrics.events() if event.kind == "command"]
         assert told.count("epsilon") == 4 and told[-1] == "stop" and run().status() == "stopped"
-        assert run().switches()["greedy"] == {"on": False} and run().switches()["epsilon"]["value"] is None
+        assert run().controls()["greedy"] == {"on": False} and run().controls()["epsilon"]["value"] is None
 
 
 class open_run_later:
@@ -180,9 +182,9 @@ def test_without_a_terminal_there_are_plain_lines(tmp_path):
             self.press("q")
 
     lines = io.StringIO()
-    config = replace(PRESETS["smoke"], minutes=0.0, exam_frames=100)
+    config = replace(PRESETS["smoke"], minutes=0.0, eval_frames=100)
     with Brief(Console(file=lines)) as console:
-        train(config, console, name="r", folder=tmp_path, prepare=console.follow)
+        train(TRAINER, config, console, name="r", folder=tmp_path, prepare=console.follow)
     printed = lines.getvalue()
     assert "\x1b" not in printed and "keys" not in printed and printed.endswith("\n  saving and stopping\n")
     found = re.search(r"\n( +Frame Done +Left +FPS .*)\n(.*)\n", printed)
@@ -226,10 +228,10 @@ def test_an_evaluation_is_told_in_the_games_words_and_its_figures_reach_the_rows
     with make_run(tmp_path, "r", 0) as run:
         console, screen = console_of(run)
         console.progressed(1, 0.1, FIGURES)
-        result = {"summary": "7 of 9 races", "brief": "78 %", "detail": "rain in all", "figures": {"loss": 0.125}}
-        console.examined(result, 0.0, True)
+        result = Result({"loss": 0.125}, (0.78,), "7 of 9 races", headline="78 %", detail="rain in all")
+        console.evaluated(result, True)
         console.press("v")
-        console.examined(result, 0.0, False)
+        console.evaluated(result, False)
         console.press(" ")
     lines = [line.split() for line in screen().splitlines()]
     assert lines[2:] == [
@@ -255,13 +257,13 @@ def test_the_header_comes_again_after_thirty_rows_and_when_asked(tmp_path):
 
 
 def test_what_a_person_has_overridden_is_marked(tmp_path):
-    switches = Switches(1e-3)
+    controls = Controls(1e-3)
     with make_run(tmp_path, "r", 0) as run:
         console, screen = console_of(run)
-        console.switched(switches.view())
+        console.controlled(controls.view())
         console.progressed(1, 0.1, FIGURES)
-        switches.greedy = True
-        console.switched(switches.view())
+        controls.greedy = True
+        console.controlled(controls.view())
         console.press(" ")
     assert [line.split()[2] for line in screen().splitlines()] == ["Epsi%", "2", "2*"]
 

@@ -18,7 +18,7 @@ from protege.games.tempest.page.live import LiveGames
 from protege.games.tempest.page.views import TempestViews
 from protege.runs.metrics import Card, Metric
 from protege.runs.run import create_run, open_run
-from protege.train.controls import Scheduled, Switches
+from protege.train.controls import Controls, Scheduled
 from tests.cli.terminals import Terminal
 from tests.dashboard.browsing import LONG_PATIENCE_S, Visits, chromium, wait_until
 from tests.dashboard.serving import METRICS, log, make_run, served
@@ -48,7 +48,7 @@ def visits(browser: Any) -> Iterator[Visits]:
 def one(tmp_path: Path) -> Iterator[Any]:
     """A run in training with 50 turns of values and every switch there is, and its page."""
     with make_run(tmp_path, "one") as run, served(tmp_path, {"tempest": TempestViews(tmp_path)}) as page:
-        run.show_switches(Switches(1e-3, dict.fromkeys(("attention", "replay", "flush"), str)).view())
+        run.show_controls(Controls(1e-3, dict.fromkeys(("attention", "replay", "flush"), str)).view())
         yield run, page
 
 
@@ -400,10 +400,10 @@ def test_switches_are_seen_by_everybody_and_changed_by_whoever_has_the_token(one
         ("learning_rate", {"value": 0.004}), ("replay", {}),
     ]  # fmt: skip
     # How they stand is what the run says, once it has said so.
-    switches = Switches(1e-3)
+    switches = Controls(1e-3)
     for command in sent:
         answer = switches.obey(command.name, command.arguments, Scheduled(0, 0.02, 0.3))
-        run.show_switches(switches.view())
+        run.show_controls(switches.view())
         run.event("command", f"{command.name}: {answer}")
     for page in (viewer, steering):
         page.locator(".steer-last", has_text="replay means nothing to this learner").wait_for()

@@ -258,7 +258,7 @@ def test_how_the_switches_stand_comes_with_the_news_and_with_the_run(tmp_path):
         assert get(page, "api/runs/one").json()["switches"] == {}
         feeds = Feeds(tmp_path)
         first = feeds.news("one", Place()) or {}
-        run.show_switches({"greedy": {"on": True}})
+        run.show_controls({"greedy": {"on": True}})
         run.event("command", "greedy: greedy on")
         place = Place(first["row"], first["event"], first["status"])
         news = feeds.news("one", place)

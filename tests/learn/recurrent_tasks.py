@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from protege.learn.heads import choice_entropy, choice_log_probs, draw_choice, squashed_entropy, squashed_log_prob
-from protege.learn.ppo import Judged, Policy, ValueScale
+from protege.learn.ppo import ActionEvaluation, Policy, PopArt
 from protege.learn.recurrent import RecurrentCore
 from protege.learn.rollout import Field, Rollout, Shape
 
@@ -14,35 +14,37 @@ WIDTH = 16
 class SmallPolicy(Policy):
     """A core, a choice of two and a number; the critic sees what is shared."""
 
-    def __init__(self, seen: int = 2, shared: int = 3):
+    def __init__(self, inputs: int = 2, shared: int = 3):
         super().__init__()
-        self.inwards = nn.Linear(seen, WIDTH)
+        self.inwards = nn.Linear(inputs, WIDTH)
         self.core = RecurrentCore(WIDTH, WIDTH)
         self.choose = nn.Linear(WIDTH, 2)
         self.steer = nn.Linear(WIDTH, 2)
         self.last = nn.Linear(WIDTH, 1)
         self.critic = nn.Sequential(nn.Linear(shared, WIDTH), nn.Tanh(), self.last)
-        self.scale = ValueScale()
+        self.scale = PopArt()
 
     @property
     def value_layer(self) -> nn.Linear:
         return self.last
 
-    def chances(self, seen: Tensor, state: Tensor, starts: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        out, state = self.core(torch.relu(self.inwards(seen)), state, starts)
+    def distributions(
+        self, observations: Tensor, state: Tensor, starts: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        out, state = self.core(torch.relu(self.inwards(observations)), state, starts)
         mean, log_spread = self.steer(out).unbind(-1)
         logits = self.choose(out)
         choice = choice_log_probs(logits, torch.ones_like(logits, dtype=torch.bool))
         return choice, mean, log_spread.clamp(-3, 0.5), state
 
-    def judge(self, seen, taken, state, starts, advice):
-        choice, mean, log_spread, _ = self.chances(seen["cue"], state, starts)
+    def evaluate_actions(self, observations, actions, state, starts, advice):
+        choice, mean, log_spread, _ = self.distributions(observations["cue"], state, starts)
 
         def log_prob(what):
             return choice.gather(-1, what["choice"][..., None])[..., 0] + squashed_log_prob(what["u"], mean, log_spread)
 
         entropy = (choice_entropy(choice) + squashed_entropy(mean, log_spread)) / 2
-        return Judged(log_prob(taken), entropy, None if advice is None else -log_prob(advice))
+        return ActionEvaluation(log_prob(actions), entropy, None if advice is None else -log_prob(advice))
 
     def value(self, shared, members):
         return self.critic(shared["state"]).expand(*shared["state"].shape[:-1], members)
@@ -85,7 +87,7 @@ class Recall:
             cue = torch.zeros(self.groups, self.members, 2)
             cue.scatter_(-1, self.cue[..., None], starts[:, None, None].float().expand(-1, self.members, 1))
             rows, begins = self.groups * self.members, starts.repeat_interleave(self.members)
-            choice, mean, log_spread, state = policy.chances(
+            choice, mean, log_spread, state = policy.distributions(
                 cue.reshape(rows, 1, 2), self.state.reshape(rows, WIDTH), begins[:, None]
             )
             self.state = state.reshape(self.groups, self.members, WIDTH)
@@ -97,8 +99,8 @@ class Recall:
             good = (chosen.reshape(shaped) == self.cue).float()
             reward = good * ends[:, None] - 0.2 * (torch.tanh(u.reshape(shaped)) - 0.5) ** 2
             at = (c, slice(None), slice(None), s)
-            rollout.seen["cue"][at], rollout.shared["state"][c, :, s] = cue, self.shared()
-            rollout.taken["choice"][at], rollout.taken["u"][at] = chosen.reshape(shaped), u.reshape(shaped)
+            rollout.observations["cue"][at], rollout.shared["state"][c, :, s] = cue, self.shared()
+            rollout.actions["choice"][at], rollout.actions["u"][at] = chosen.reshape(shaped), u.reshape(shaped)
             rollout.numbers["log_prob"][at] = log_prob.reshape(shaped)
             rollout.numbers["reward"][at] = self.scale * reward
             rollout.starts[c, :, s], rollout.terminated[c, :, s] = starts, ends

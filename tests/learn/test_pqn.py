@@ -1,4 +1,4 @@
-"""Parallel Q-learning: returns by hand, and small worlds whose answers are known."""
+"""Parallel Q-learning: threads, the average of the weights, and small worlds whose answers are known."""
 
 from collections.abc import Callable
 
@@ -8,44 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from protege.learn.pqn import PQN, PQNConfig, Rollout, lambda_returns
+from protege.learn.pqn import PQN, PQNConfig, Rollout
 from tests.learn import small_worlds
 from tests.learn.small_worlds import Ints, Outcome
-
-
-def column(*values: float) -> npt.NDArray[np.float32]:
-    return np.array(values, np.float32)[:, None]
-
-
-def ends(*flags: int) -> npt.NDArray[np.bool_]:
-    return np.array(flags, np.bool_)[:, None]
-
-
-def test_without_a_trace_a_return_is_one_reward_and_the_next_value() -> None:
-    found = lambda_returns(column(1, 2), ends(0, 0), column(9, 10, 20), discount=0.5, trace=0.0)
-    assert found[:, 0].tolist() == [1 + 0.5 * 10, 2 + 0.5 * 20]
-
-
-def test_with_a_full_trace_a_return_is_the_discounted_sum_and_the_last_value() -> None:
-    found = lambda_returns(column(1, 2), ends(0, 0), column(9, 10, 20), discount=0.5, trace=1.0)
-    assert found[:, 0].tolist() == [1 + 0.5 * (2 + 0.5 * 20), 2 + 0.5 * 20]
-
-
-def test_a_trace_mixes_the_two() -> None:
-    found = lambda_returns(column(1, 2), ends(0, 0), column(9, 10, 20), discount=0.5, trace=0.25)
-    second = 2 + 0.5 * 20  # 12
-    assert found[:, 0].tolist() == [1 + 0.5 * (0.75 * 10 + 0.25 * second), second]
-
-
-def test_nothing_after_an_end_counts() -> None:
-    found = lambda_returns(column(1, 2, 4), ends(0, 1, 0), column(9, 10, 20, 30), discount=0.5, trace=1.0)
-    assert found[:, 0].tolist() == [1 + 0.5 * 2, 2.0, 4 + 0.5 * 30]
-
-
-def test_games_do_not_mix() -> None:
-    rewards = np.array([[1, 0], [0, 1]], np.float32)
-    found = lambda_returns(rewards, np.zeros((2, 2), np.bool_), np.zeros((3, 2), np.float32), discount=0.5, trace=1.0)
-    assert found.tolist() == [[1.0, 0.5], [0.0, 1.0]]
 
 
 class Table(nn.Module):
@@ -65,12 +30,12 @@ def test_threads_share_a_minibatch_and_learn_the_same() -> None:
     found = []
     for threads in (1, 2, 4):
         torch.manual_seed(3)
-        learner = PQN(nn.Linear(5, 4), config)
+        learner = PQN(nn.Linear(5, 4), config, threads, seed=5)
         random = np.random.default_rng(4)
         rollout = Rollout.empty(config, 5)
         rollout.features[:], rollout.rewards[:] = random.random((4, 6, 5)), random.random((3, 6))
         rollout.actions[:], rollout.advice[:] = random.integers(0, 4, (2, 3, 6))
-        figures = learner.learn(rollout, 0.5, torch.Generator().manual_seed(5), threads)
+        figures = learner.update(rollout, 0.5)
         found.append((figures, learner.network.weight.detach()))
         assert learner.updates == 4 and (learner.others_cpu_s > 0) == (threads > 1)
     for figures, weights in found[1:]:
@@ -79,14 +44,14 @@ def test_threads_share_a_minibatch_and_learn_the_same() -> None:
 
 
 def test_the_average_starts_as_the_mean_of_all_weights_and_then_follows_slowly() -> None:
-    config = PQNConfig(games=4, horizon=2, minibatch=8, epochs=1, averaging=0.4, learning_rate=0.1)
+    config = PQNConfig(games=4, horizon=2, minibatch=8, epochs=1, ema=0.4, learning_rate=0.1)
     learner = PQN(Table(1, 1), config)
     rollout = Rollout.empty(config, 1)
     rollout.features[:] = 1.0
     seen, average = [], 0.0
     for number in range(1, 6):
         rollout.rewards[:] = number  # another target in every round
-        learner.learn(rollout, 0.0, torch.Generator().manual_seed(number))
+        learner.update(rollout)
         seen.append(learner.network.values.weight.item())
         average += max(0.4, 1 / number) * (seen[-1] - average)
         assert learner.averaged.values.weight.item() == pytest.approx(average, abs=1e-6)
@@ -95,13 +60,13 @@ def test_the_average_starts_as_the_mean_of_all_weights_and_then_follows_slowly()
 
 def train(
     states: int, actions: int, step: Callable[[Ints, Ints], Outcome],
-    *, discount: float, trace: float, rounds: int, start: int = 0,
+    *, gamma: float, lambda_: float, rounds: int, start: int = 0,
 ) -> npt.NDArray[np.float32]:  # fmt: skip
     """Learn a small world by random behaviour; returns its table of values (states, actions)."""
-    config = PQNConfig(games=64, horizon=16, minibatch=256, discount=discount, trace=trace, learning_rate=0.05)
+    config = PQNConfig(games=64, horizon=16, minibatch=256, gamma=gamma, lambda_=lambda_, learning_rate=0.05)
     table = Table(states, actions)
-    learner = PQN(table, config)
-    generator, torch_generator = np.random.default_rng(1), torch.Generator().manual_seed(1)
+    learner = PQN(table, config, seed=1)
+    generator = np.random.default_rng(1)
     place = np.full(config.games, start)
     rollout = Rollout.empty(config, states)
     one_hot = np.eye(states, dtype=np.float32)
@@ -115,27 +80,27 @@ def train(
                 rollout.actions[t] = generator.integers(0, actions, config.games)
                 place, rollout.rewards[t], rollout.terminated[t] = step(place, rollout.actions[t])
                 place = np.where(rollout.terminated[t], start, place)
-        learner.learn(rollout, 0.0, torch_generator)
+        learner.update(rollout)
     return np.asarray(table.values.weight.detach().numpy().T)
 
 
 @pytest.mark.slow
 def test_a_chain_is_solved_to_its_known_values() -> None:
-    found = train(5, 2, small_worlds.chain, discount=0.9, trace=0.0, rounds=400)
+    found = train(5, 2, small_worlds.chain, gamma=0.9, lambda_=0.0, rounds=400)
     assert found[:, 1] == pytest.approx([0.9**4, 0.9**3, 0.9**2, 0.9, 1.0], abs=0.02)
     assert found[:, 0] == pytest.approx([0.9 * 0.9**4] * 5, abs=0.02)  # left: start again
 
 
 @pytest.mark.slow
 def test_a_delayed_reward_is_credited_to_the_move_that_earned_it() -> None:
-    found = train(21, 2, small_worlds.delay, discount=0.95, trace=0.8, rounds=300)
+    found = train(21, 2, small_worlds.delay, gamma=0.95, lambda_=0.8, rounds=300)
     assert found[0, 1] == pytest.approx(0.95**10, abs=0.03)
     assert found[0, 0] == pytest.approx(0.0, abs=0.03)
 
 
 @pytest.mark.slow
 def test_a_gridworld_is_solved_to_its_optimal_values() -> None:
-    found = train(small_worlds.GRID**2, 4, small_worlds.grid, discount=0.9, trace=0.0, rounds=500)
+    found = train(small_worlds.GRID**2, 4, small_worlds.grid, gamma=0.9, lambda_=0.0, rounds=500)
     assert found[:-1].max(1) == pytest.approx(small_worlds.grid_values(0.9), abs=0.03)
 
 
@@ -146,7 +111,7 @@ def test_distillation_makes_the_teachers_action_the_best_one() -> None:
     rollout.features[:, :, 1] = 1.0
     rollout.advice[:] = 3
     for _ in range(20):
-        figures = learner.learn(rollout, 1.0, torch.Generator().manual_seed(0))
+        figures = learner.update(rollout, 1.0)
     assert figures["agreement"] == 1.0
     assert learner.network(torch.eye(3)[1]).argmax() == 3
 

@@ -123,6 +123,12 @@ def test_flags_keep_their_scale_and_what_never_changes_is_not_blown_up():
     assert float(moved[0, 0].detach()) == pytest.approx(float(layer.weight[0, 1].detach()) * 0.01 / 0.05, rel=1e-2)
 
 
+def test_samples_that_are_not_finite_move_no_scale():
+    scale = InputScale(torch.tensor([True, True]))
+    scale.note(torch.tensor([[1.0, 2.0], [3.0, float("nan")]]))
+    assert scale.mean.tolist() == [0.0, 0.0] and scale.variance.tolist() == [1.0, 1.0] and scale.count == 0
+
+
 def test_old_samples_fade_when_there_are_enough():
     scale = InputScale(torch.tensor([True]), most=100.0)
     scale.note(torch.zeros(1000, 1))

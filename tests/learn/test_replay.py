@@ -16,7 +16,7 @@ from protege.learn.sumtree import WIDTH, Tree, find, sum_all, sum_up, tree_over
 
 PUPIL, TEACHER, RANDOM = Actor.PUPIL, Actor.TEACHER, Actor.RANDOM
 NUMBERED = packing([1000])  # an observation is a number of thousandths
-SMALL = ReplayConfig(capacity=100, steps=3, discount=0.5, exponent=1.0, terminal_floor=0.0)
+SMALL = ReplayConfig(capacity=100, n_step=3, gamma=0.5, priority_alpha=1.0, terminal_floor=0.0)
 
 
 def memory(**changes: Any) -> Replay:
@@ -159,7 +159,7 @@ def test_a_window_tells_where_another_actor_took_over_and_can_end_there():
 
 
 def test_advice_comes_back_with_its_step():
-    replay = memory(steps=1)
+    replay = memory(n_step=1)
     replay.add([0] * 3, [[0.1], [0.2], [0.3]], [1] * 3, [0.0] * 3, [0] * 3, [0] * 3, [PUPIL] * 3, [43, -1, 5])
     batch = replay.sample(8, 0.0, np.random.default_rng(0))
     advice = {round(10 * float(seen[0])): int(action) for seen, action in zip(batch.observation, batch.teacher_action)}
@@ -274,7 +274,7 @@ def update(replay: Replay, priorities: dict[int, float]) -> None:
 
 
 def test_importance_weights_undo_the_priorities():
-    replay = memory(steps=1)
+    replay = memory(n_step=1)
     add(replay, [10, 11, 12])
     update(replay, {10: 1.0, 11: 3.0})
     batch = replay.sample(400, 1.0, np.random.default_rng(1))
@@ -287,19 +287,19 @@ def test_importance_weights_undo_the_priorities():
     assert (replay.sample(400, 0.0, np.random.default_rng(1)).weight == 1).all()
 
 
-def test_the_exponent_flattens_priorities_and_zero_draws_all_alike():
-    replay = memory(steps=1, exponent=0.5)
+def test_alpha_flattens_priorities_and_zero_draws_all_alike():
+    replay = memory(n_step=1, priority_alpha=0.5)
     add(replay, [10, 11, 12])
     update(replay, {10: 1.0, 11: 9.0})
     assert leaves(replay) == {10: 1.0, 11: 3.0}
-    even = memory(steps=1, exponent=0.0)
+    even = memory(n_step=1, priority_alpha=0.0)
     add(even, [10, 11, 12])
     update(even, {10: 0.0, 11: 9.0})
     assert leaves(even) == {10: 1.0, 11: 1.0}
 
 
 def test_a_new_step_has_the_highest_recent_priority_but_at_most_three_times_the_mean():
-    replay = memory(steps=1)
+    replay = memory(n_step=1)
     add(replay, [10, 11, 12])
     assert leaves(replay) == {10: 1.0, 11: 1.0}
     update(replay, {10: 1.0, 11: 5.0})
@@ -312,7 +312,7 @@ def test_a_new_step_has_the_highest_recent_priority_but_at_most_three_times_the_
 
 def test_a_deadly_return_has_its_floor_whatever_the_limit():
     # Where the mean is about 1 and the highest 6, an ordinary new step gets 3 times the mean.
-    replay = memory(steps=1, terminal_floor=4.0, capacity=200)
+    replay = memory(n_step=1, terminal_floor=4.0, capacity=200)
     add(replay, list(range(101)))
     update(replay, dict.fromkeys(range(100), 1.0) | {99: 6.0})
     add(replay, [200, 201])
@@ -330,7 +330,7 @@ def test_the_whole_tail_of_a_death_has_the_floor():
 
 
 def test_the_highest_recent_priority_is_forgotten():
-    replay = memory(steps=1, new_limit=1e9)
+    replay = memory(n_step=1, new_limit=1e9)
     add(replay, [10, 11])
     update(replay, {10: 50.0})
     first = np.array([handles(replay)[10]])
@@ -345,7 +345,7 @@ def test_the_highest_recent_priority_is_forgotten():
 
 
 def test_a_priority_that_comes_too_late_is_not_given_to_the_step_that_took_the_place():
-    replay = memory(capacity=10, steps=1)
+    replay = memory(capacity=10, n_step=1)
     add(replay, list(range(10)), dies=True)
     known = handles(replay)
     add(replay, [100, 101, 102], dies=True)  # in the places of 0, 1, 2
@@ -356,7 +356,7 @@ def test_a_priority_that_comes_too_late_is_not_given_to_the_step_that_took_the_p
 
 
 def test_priorities_that_are_no_numbers_are_refused():
-    replay = memory(steps=1)
+    replay = memory(n_step=1)
     add(replay, [10, 11])
     for wrong in (np.nan, np.inf, -1.0):
         with pytest.raises(AssertionError, match="priorities are numbers"):
@@ -439,7 +439,7 @@ def test_no_leaf_of_zero_is_drawn_even_past_the_end():
 
 
 def test_figures_say_what_the_memory_holds():
-    replay = memory(steps=1, capacity=20)
+    replay = memory(n_step=1, capacity=20)
     assert replay.figures() == {
         "steps": 0, "filled": 0.0, "dropped": 0, "stale": 0, "pupil": 0.0, "teacher": 0.0, "random": 0.0
     }  # fmt: skip
@@ -456,7 +456,7 @@ def test_figures_say_what_the_memory_holds():
 
 
 def test_a_flush_forgets_everything_and_late_priorities_change_nothing():
-    replay = memory(steps=1)
+    replay = memory(n_step=1)
     add(replay, list(range(30)))
     known = handles(replay)
     replay.flush()
@@ -528,7 +528,7 @@ class Model:
     def new_priorities(self) -> tuple[float, float]:
         c, count = self.config, len(self.priorities)
         usual = min(self.top, c.new_limit * sum(self.priorities.values()) / count) if count else self.top
-        return usual, max(usual, c.terminal_floor**c.exponent)
+        return usual, max(usual, c.terminal_floor**c.priority_alpha)
 
     def add(self, stream: int, entry: Entry, truncated: bool, usual: float, deadly: float) -> None:
         position = len(self.entries)
@@ -536,13 +536,13 @@ class Model:
         entry.episode.append(position)
         self.entries.append(entry)
         self.forget()
-        if len(entry.episode) > self.config.steps:
-            self.complete(entry.episode[-1 - self.config.steps], usual)
+        if len(entry.episode) > self.config.n_step:
+            self.complete(entry.episode[-1 - self.config.n_step], usual)
         if entry.terminated or truncated:
             self.end(stream, deadly if entry.terminated else usual)
 
     def end(self, stream: int, priority: float) -> None:
-        for position in self.running.pop(stream)[-self.config.steps :]:
+        for position in self.running.pop(stream)[-self.config.n_step :]:
             self.complete(position, priority)
 
     def complete(self, position: int, priority: float) -> None:
@@ -560,7 +560,7 @@ class Model:
             self.end(stream, usual)
 
     def update(self, positions: list[int], priorities: list[float]) -> None:
-        powers = [max(p, 1e-6) ** self.config.exponent for p in priorities]
+        powers = [max(p, 1e-6) ** self.config.priority_alpha for p in priorities]
         for position, power in zip(positions, powers):
             if position >= self.oldest():
                 self.priorities[position] = power
@@ -573,7 +573,7 @@ class Model:
         self.config = config
         self.forget()
         for episode in self.running.values():
-            for position in episode[: -config.steps]:
+            for position in episode[: -config.n_step]:
                 self.complete(position, self.top)
         self.windows = {position: self.window(position) for position in self.priorities}
 
@@ -582,7 +582,7 @@ class Model:
         c, first = self.config, self.entries[position]
         places = first.episode[first.episode.index(position) :]
         returns, horizon, changed = 0.0, 0, None
-        for k, place in enumerate(places[: c.steps]):
+        for k, place in enumerate(places[: c.n_step]):
             entry = self.entries[place]
             if not entry.terminated and k + 1 == len(places):
                 break  # what this led to is not known
@@ -590,12 +590,12 @@ class Model:
                 break
             if changed is None and entry.actor != first.actor:
                 changed = k
-            returns += c.discount**k * entry.reward
+            returns += c.gamma**k * entry.reward
             horizon = k + 1
             if entry.terminated:
                 return returns, entry.seen, 0.0, horizon, horizon if changed is None else changed
         following = self.entries[places[horizon]].seen
-        return returns, following, c.discount**horizon, horizon, horizon if changed is None else changed
+        return returns, following, c.gamma**horizon, horizon, horizon if changed is None else changed
 
 
 def compare(replay: Replay, model: Model, dice: np.random.Generator) -> Batch | None:
@@ -627,10 +627,10 @@ def compare(replay: Replay, model: Model, dice: np.random.Generator) -> Batch | 
 def some_config(dice: np.random.Generator) -> ReplayConfig:
     return ReplayConfig(
         capacity=int(dice.integers(40, 90)),
-        steps=int(dice.integers(1, 6)),
-        discount=float(dice.choice([0.5, 0.9, 1.0])),
+        n_step=int(dice.integers(1, 6)),
+        gamma=float(dice.choice([0.5, 0.9, 1.0])),
         cut_off_policy=bool(dice.random() < 0.5),
-        exponent=float(dice.choice([0.5, 1.0])),
+        priority_alpha=float(dice.choice([0.5, 1.0])),
         terminal_floor=float(dice.choice([0.0, 2.0])),
     )
 
@@ -670,7 +670,7 @@ def test_the_memory_and_its_plain_model_agree_over_any_sequence(seed):
                 replay.flush()
                 model.flush()
             case chance if chance < 0.15:  # on into another capacity and other returns
-                config = replace(some_config(dice), exponent=config.exponent)
+                config = replace(some_config(dice), priority_alpha=config.priority_alpha)
                 old_replay, replay = replay, Replay(NUMBERED, config)
                 state = old_replay.state()
                 first, end = state["first"], state["end"]
@@ -688,7 +688,7 @@ def test_the_memory_and_its_plain_model_agree_over_any_sequence(seed):
 
 
 def test_one_thread_may_add_while_another_draws_and_updates():
-    replay = Replay(packing([1000, 1000]), ReplayConfig(capacity=3000, steps=3, discount=1.0))
+    replay = Replay(packing([1000, 1000]), ReplayConfig(capacity=3000, n_step=3, gamma=1.0))
     failures: list[BaseException] = []
     stop = threading.Event()
 

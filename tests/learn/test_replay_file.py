@@ -13,7 +13,7 @@ from protege.learn.replay import BLOCK, Batch, Block, Replay, ReplayConfig, Repl
 from protege.learn.replay_file import load, save, saved_bytes
 
 THREE = packing([1000, 1000, 1000])  # stream, and the step in thousands and ones
-CONFIG = ReplayConfig(capacity=20_000, steps=3, discount=1.0)
+CONFIG = ReplayConfig(capacity=20_000, n_step=3, gamma=1.0)
 STREAMS = 40
 
 
@@ -113,7 +113,7 @@ def test_returns_may_be_longer_or_shorter_after_loading(tmp_path):
     replay, world = filled(rounds=300)
     save(replay, tmp_path / "replay")
     for steps in (1, 5):
-        other = Replay(THREE, replace(CONFIG, steps=steps))
+        other = Replay(THREE, replace(CONFIG, n_step=steps))
         load(other, tmp_path / "replay")
         batch = even(other).sample(1000, 0.0, np.random.default_rng(0))
         assert batch.horizon.max() == steps

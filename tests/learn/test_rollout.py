@@ -1,54 +1,9 @@
-"""Experience of recurrent players: advantages worked out by hand."""
+"""Experience of recurrent players: who is gone, what was cut, and roles, worked out by hand."""
 
 import pytest
 import torch
 
-from protege.learn.rollout import Field, Rollout, Shape, advantages, scaled_by_role, without_gone
-
-
-def column(*numbers):
-    return torch.tensor(numbers, dtype=torch.float32)[:, None]
-
-
-def flags(*numbers):
-    return torch.tensor(numbers, dtype=torch.bool)[:, None]
-
-
-NEVER = flags(0, 0, 0)
-
-
-def test_advantages_mix_surprises_to_come():
-    found = advantages(column(1, 2, 3), column(0.5, 1, 1.5), column(1, 1.5, 2), NEVER, discount=0.5, trace=0.5)
-    # Surprises 1 + 0.5 - 0.5, 2 + 0.75 - 1, 3 + 1 - 1.5; each counts a quarter one step before.
-    assert found[:, 0].tolist() == [1 + 0.25 * 2.375, 1.75 + 0.25 * 2.5, 2.5]
-
-
-def test_without_discount_only_the_reward_counts():
-    found = advantages(column(1, 2, 3), column(0.5, 1, 1.5), column(9, 9, 9), NEVER, discount=0.0, trace=0.95)
-    assert found[:, 0].tolist() == [0.5, 1.0, 1.5]
-
-
-def test_without_trace_an_advantage_is_one_surprise():
-    found = advantages(column(1, 1, 1), column(10, 20, 30), column(20, 30, 40), NEVER, discount=0.5, trace=0.0)
-    assert found[:, 0].tolist() == [1 + 10 - 10, 1 + 15 - 20, 1 + 20 - 30]
-
-
-def test_with_full_trace_constant_rewards_add_up_to_the_return():
-    found = advantages(column(1, 1, 1), column(5, 5, 5), column(5, 5, 8), NEVER, discount=0.5, trace=1.0)
-    assert found[:, 0].tolist() == [1 + 0.5 + 0.25 + 1 - 5, 1 + 0.5 + 2 - 5, 1 + 4 - 5]
-
-
-def test_nothing_after_an_ending_counts():
-    for afterwards in (100, -7):
-        found = advantages(
-            column(1, 2, afterwards), column(1, 1, 1), column(1, 0, 1), flags(0, 1, 0), discount=0.5, trace=1.0
-        )
-        assert found[:2, 0].tolist() == [1 + 0.5 - 1 + 0.5 * (2 - 1), 2 - 1]
-
-
-def test_no_gradient_comes_out_whatever_goes_in():
-    values = column(1, 1, 1).requires_grad_()
-    assert not advantages(column(1, 1, 1), values, values, NEVER, 0.9, 0.9).requires_grad
+from protege.learn.rollout import Field, Rollout, Shape, scaled_by_role, without_gone
 
 
 def test_who_is_gone_is_worth_what_the_others_are_on_average():
@@ -85,7 +40,7 @@ def test_rewards_of_the_group_reach_a_member_that_died():
     rollout.terminated[1, 0, 1] = True
     rollout.numbers["reward"][1, 0, :, 1] = 8.0  # victory at the end, for the dead as well
     values = torch.zeros(2, 1, 2, 2)
-    rollout.find_advantages(values, torch.zeros(1, 2), discount=0.5, trace=1.0)
+    rollout.find_advantages(values, torch.zeros(1, 2), gamma=0.5, gae_lambda=1.0)
     assert by_time(rollout.numbers["advantages"], member=1)[0] == 0.5**3 * 8.0
     assert by_time(rollout.numbers["advantages"], member=0) == [1.0, 2.0, 4.0, 8.0]
 
@@ -96,7 +51,7 @@ def test_a_member_that_dies_goes_on_with_the_value_of_the_others():
     values = torch.full((2, 1, 2, 2), -100.0)  # what the critic says about the dead means nothing
     values[:, :, 0] = 4.0
     values[0, 0, 1, 0] = 1.0
-    rollout.find_advantages(values, torch.tensor([[4.0, -100.0]]), discount=0.5, trace=0.0)
+    rollout.find_advantages(values, torch.tensor([[4.0, -100.0]]), gamma=0.5, gae_lambda=0.0)
     assert by_time(rollout.numbers["advantages"], member=1)[0] == 0.5 * 4.0 - 1.0
 
 
@@ -106,7 +61,7 @@ def test_an_episode_that_was_cut_goes_on_in_the_critics_eyes():
     rollout.starts[1, 0, 0] = True
     rollout.numbers["cut_values"][0, 0, 0, 1] = 6.0
     values = torch.tensor([[[[1.0, 1.0]]], [[[50.0, 50.0]]]])
-    rollout.find_advantages(values, torch.tensor([[50.0]]), discount=0.5, trace=1.0)
+    rollout.find_advantages(values, torch.tensor([[50.0]]), gamma=0.5, gae_lambda=1.0)
     found = by_time(rollout.numbers["advantages"])
     assert found[1] == 0.5 * 6.0 - 1.0, "the value of its last observation, not that of the next episode"
     assert found[0] == 0.5 * 1.0 - 1.0 + 0.5 * found[1]
@@ -115,17 +70,17 @@ def test_an_episode_that_was_cut_goes_on_in_the_critics_eyes():
 
 def test_the_last_step_looks_at_what_comes_after_the_horizon():
     rollout = rollout_of(members=1)
-    rollout.find_advantages(torch.zeros(2, 1, 1, 2), torch.tensor([[2.0]]), discount=0.5, trace=1.0)
+    rollout.find_advantages(torch.zeros(2, 1, 1, 2), torch.tensor([[2.0]]), gamma=0.5, gae_lambda=1.0)
     assert by_time(rollout.numbers["advantages"]) == [0.125, 0.25, 0.5, 1.0]
 
 
 def test_a_part_is_the_same_memory():
     rollout = rollout_of(groups=3)
     part = rollout.part(1, 3)
-    part.seen["x"][0, 1, 0, 1] = 7.0
+    part.observations["x"][0, 1, 0, 1] = 7.0
     part.numbers["reward"][1, 0, 1, 0] = 3.0
     part.after["s"][0] = 2.0
-    assert rollout.seen["x"][0, 2, 0, 1].tolist() == [7.0] * 3
+    assert rollout.observations["x"][0, 2, 0, 1].tolist() == [7.0] * 3
     assert rollout.numbers["reward"][1, 1, 1, 0] == 3.0 and rollout.after["s"][1] == 2.0
     assert part.shape.groups == 2
 

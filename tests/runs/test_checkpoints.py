@@ -19,24 +19,10 @@ from protege.runs.checkpoints import (
     CheckpointError,
     CheckpointMismatch,
     load,
-    restore_generator,
-    restore_optimiser,
-    restore_torch_generator,
-    restore_weights,
     save,
-    weights,
 )
 from tests.killing import kill_savers
 
-OPTIMISERS = {
-    "adam": lambda p: torch.optim.Adam(p, lr=1e-2),
-    "adam-fused": lambda p: torch.optim.Adam(p, lr=1e-2, fused=True),
-    "adamw-amsgrad": lambda p: torch.optim.AdamW(p, lr=1e-2, amsgrad=True),
-    "radam": lambda p: torch.optim.RAdam(p, lr=1e-2),
-    "rmsprop": lambda p: torch.optim.RMSprop(p, lr=1e-2, centered=True, momentum=0.9),
-    "sgd": lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.9, nesterov=True),
-    "groups": lambda p: torch.optim.Adam([{"params": p[:1], "lr": 1e-3}, {"params": p[1:], "betas": (0.8, 0.9)}]),
-}
 STATES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
     lambda inside: (
@@ -46,17 +32,6 @@ STATES = st.recursive(
     ),
     max_leaves=12,
 )
-
-
-def network(hidden=8):
-    return nn.Sequential(nn.Linear(4, hidden), nn.LayerNorm(hidden), nn.Linear(hidden, 2))
-
-
-def train(net, optimiser, generator, updates):
-    for _ in range(updates):
-        optimiser.zero_grad()
-        net(torch.randn(16, 4, generator=generator)).square().mean().backward()
-        optimiser.step()
 
 
 def saved(path, tensors=None, state=None, kind="tempest-pqn", task_version=3):
@@ -77,59 +52,6 @@ def test_a_checkpoint_is_a_safetensors_file_that_says_what_it_is(path):
     assert document["state"] == {"frames": 7} and document["protege"] == protege.__version__
     found = load(path, kind="tempest-pqn", task_version=3)
     assert (found.kind, found.task_version, found.state) == ("tempest-pqn", 3, {"frames": 7})
-
-
-@pytest.mark.parametrize("name", OPTIMISERS)
-def test_training_goes_on_bit_for_bit_after_a_restore(path, name):
-    torch.manual_seed(1)
-    net = network()
-    optimiser = OPTIMISERS[name](list(net.parameters()))
-    generator = torch.Generator().manual_seed(2)
-    train(net, optimiser, generator, 5)
-    state = {"optimiser": optimiser.state_dict(), "generator": generator.get_state()}
-    checkpoint = saved(path, weights(net, "network"), state)
-    train(net, optimiser, generator, 5)
-
-    again = network()
-    second = OPTIMISERS[name](list(again.parameters()))
-    other = torch.Generator()
-    restore_weights(again, checkpoint, "network")
-    restore_optimiser(second, checkpoint.state["optimiser"])
-    restore_torch_generator(other, checkpoint.state["generator"])
-    train(again, second, other, 5)
-    for one, two in zip(net.parameters(), again.parameters(), strict=True):
-        assert torch.equal(one, two)
-    assert str(second.state_dict()) == str(optimiser.state_dict())  # also the types: betas stay a tuple
-
-
-@pytest.mark.parametrize(("before", "after"), [("adam", "adam-fused"), ("adam-fused", "adam")])
-def test_an_optimiser_computes_its_steps_in_the_way_of_its_own_device(before, after):
-    net = network()
-    optimiser = OPTIMISERS[before](list(net.parameters()))
-    train(net, optimiser, torch.Generator(), 2)
-    again = OPTIMISERS[after](list(net.parameters()))
-    restore_optimiser(again, optimiser.state_dict())
-    assert again.param_groups[0]["fused"] == (True if after == "adam-fused" else None)
-    train(net, again, torch.Generator(), 1)
-
-
-@pytest.mark.parametrize("kind", ["PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"])
-def test_numpy_generators_go_on_where_they_were(path, kind):
-    generator = np.random.Generator(getattr(np.random, kind)(5))
-    generator.integers(0, 100, 7, dtype=np.int32)  # leaves half a draw in the generator
-    checkpoint = saved(path, state={"generator": generator.bit_generator.state})
-    expected = generator.integers(0, 2**31, 50, dtype=np.int32)
-    other = np.random.Generator(getattr(np.random, kind)(6))
-    restore_generator(other, checkpoint.state["generator"])
-    assert (other.integers(0, 2**31, 50, dtype=np.int32) == expected).all()
-
-
-def test_a_generator_of_another_kind_is_refused(path):
-    state = saved(path, state={"g": np.random.default_rng(1).bit_generator.state}).state["g"]
-    with pytest.raises(CheckpointMismatch, match="came from PCG64, expected SFC64"):
-        restore_generator(np.random.Generator(np.random.SFC64()), state)
-    with pytest.raises(CheckpointMismatch, match="another kind of device: 16 bytes, expected"):
-        restore_torch_generator(torch.Generator(), torch.zeros(16, dtype=torch.uint8))
 
 
 @given(state=st.dictionaries(st.text(max_size=4), STATES, max_size=4))
@@ -281,32 +203,6 @@ def test_another_format_task_or_kind_is_refused_with_what_to_do(path, monkeypatc
         CheckpointError, match=f"has format 1, expected 2: it was made by Protege {protege.__version__}"
     ):
         load(path)
-
-
-def test_another_network_is_refused_by_the_names_that_differ_and_left_as_it_was(path):
-    checkpoint = saved(path, weights(network(8), "network") | {"network.extra": torch.ones(1)})
-    other = network(9)
-    before = {name: tensor.clone() for name, tensor in other.state_dict().items()}
-    with pytest.raises(
-        CheckpointMismatch, match="another network: extra is unknown, 0.weight is .*8, 4.*expected .*9, 4.* and"
-    ):
-        restore_weights(other, checkpoint, "network")
-    assert all(torch.equal(tensor, before[name]) for name, tensor in other.state_dict().items())
-    with pytest.raises(CheckpointMismatch, match="another target: 0.weight is missing"):
-        restore_weights(other, checkpoint, "target")
-    with pytest.raises(CheckpointMismatch, match="0.weight is float32.* expected float64"):
-        restore_weights(network(8).double(), saved(path, weights(network(8), "network")), "network")
-
-
-def test_an_optimiser_of_other_parameters_is_refused(path):
-    net = network()
-    optimiser = torch.optim.Adam(net.parameters())
-    train(net, optimiser, torch.Generator(), 1)
-    state = saved(path, state={"optimiser": optimiser.state_dict()}).state["optimiser"]
-    with pytest.raises(CheckpointMismatch, match="another number of parameters"):
-        restore_optimiser(torch.optim.Adam(nn.Linear(2, 2).parameters()), state)
-    with pytest.raises(CheckpointMismatch, match="exp_avg of parameter 0 is float32.8, 4., expected float32.9, 4."):
-        restore_optimiser(torch.optim.Adam(network(9).parameters()), state)
 
 
 def test_a_full_disk_leaves_the_checkpoint_before(path, monkeypatch):

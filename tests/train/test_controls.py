@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from protege.train.controls import CONTROLS, ControlError, Report, Scheduled, Switches, stepped
+from protege.train.controls import CONTROLS, ControlError, Controls, Report, Scheduled, stepped
 
 NOW = Scheduled(frames=1_000_000, epsilon=0.02, teacher=0.3)
 
@@ -19,7 +19,7 @@ def obey(switches, *commands):
 
 
 def test_untouched_switches_leave_every_schedule_alone():
-    switches = Switches(1e-3)
+    switches = Controls(1e-3)
     assert switches.epsilon(NOW) == 0.02 and switches.teacher(NOW) == 0.3 and switches.rate_factor == 1.0
     assert switches.learning and switches.changed() == ""
 
@@ -45,7 +45,7 @@ def test_steps_are_a_point_where_a_share_is_small_and_five_where_it_is_not(share
 
 
 def test_a_step_starts_from_the_schedule_and_freezes_it():
-    switches = Switches(1e-3)
+    switches = Controls(1e-3)
     assert obey(switches, ("epsilon", {"step": 1})) == "epsilon 3 %, fixed"
     assert obey(switches, ("epsilon", {"step": -1}), ("epsilon", {"step": -1})) == "epsilon 1 %, fixed"
     assert switches.epsilon(NOW._replace(epsilon=0.5)) == 0.01
@@ -54,7 +54,7 @@ def test_a_step_starts_from_the_schedule_and_freezes_it():
 
 
 def test_greedy_wins_while_it_is_on_and_forgets_nothing():
-    switches = Switches(1e-3)
+    switches = Controls(1e-3)
     assert obey(switches, ("epsilon", {"value": 0.4}), "greedy") == "greedy on: epsilon 0 %"
     assert switches.epsilon(NOW) == 0.0
     assert obey(switches, ("epsilon", {"step": 1})) == "epsilon 45 %, fixed; greedy is on, so not yet"
@@ -64,7 +64,7 @@ def test_greedy_wins_while_it_is_on_and_forgets_nothing():
 
 
 def test_the_pulse_is_a_triangle_of_half_a_million_frames_from_where_it_was_switched_on():
-    switches = Switches(1e-3)
+    switches = Controls(1e-3)
     obey(switches, ("epsilon", {"value": 0.05}), "pulse")
     waves = {0: 0.05, 125_000: 0.15, 250_000: 0.25, 375_000: 0.15, 500_000: 0.05, 625_000: 0.15}
     for later, expected in waves.items():
@@ -75,26 +75,26 @@ def test_the_pulse_is_a_triangle_of_half_a_million_frames_from_where_it_was_swit
 
 
 def test_pulses_of_the_settings_begin_by_themselves_and_can_be_switched_off():
-    switches = Switches(1e-3, pulse_from=900_000)
+    switches = Controls(1e-3, pulse_from=900_000)
     assert switches.epsilon(NOW._replace(frames=800_000)) == 0.02, "not yet"
     assert switches.epsilon(NOW) == pytest.approx(0.02 + 0.23 * 0.4) and switches.changed() == ""
     assert not switches.view()["epsilon"]["overridden"] and switches.view()["pulse"] == {"on": True, "scheduled": True}
     assert obey(switches, "pulse") == "epsilon pulse off: epsilon 2 %"
     assert switches.changed() == "no epsilon pulse" and switches.view()["epsilon"]["overridden"]
-    restored = Switches(1e-3, pulse_from=900_000)
+    restored = Controls(1e-3, pulse_from=900_000)
     restored.restore(json.loads(json.dumps(switches.state())))
     assert restored.changed() == "no epsilon pulse"
     assert obey(restored, "pulse").startswith("epsilon pulse on") and restored.pulse_since == NOW.frames
 
 
 def test_a_resumed_training_has_the_pulses_of_its_settings_unless_somebody_switched_them():
-    later = Switches(1e-3, pulse_from=2_000_000)
-    later.restore(Switches(1e-3, pulse_from=900_000).state())
+    later = Controls(1e-3, pulse_from=2_000_000)
+    later.restore(Controls(1e-3, pulse_from=900_000).state())
     assert later.pulse_since == 2_000_000 and later.changed() == ""
 
 
 def test_the_pulse_never_lowers_epsilon():
-    switches = Switches(1e-3)
+    switches = Controls(1e-3)
     obey(switches, "pulse")
     assert switches.epsilon(Scheduled(NOW.frames + 250_000, 0.8, 0.0)) == 0.8
 
@@ -104,14 +104,14 @@ def test_the_pulse_never_lowers_epsilon():
 
 def test_off_and_only_in_any_order_never_lose_the_teachers_value():
     for toggles in itertools.product(["teacher_off", "teacher_only"], repeat=5):
-        switches = Switches(1e-3)
+        switches = Controls(1e-3)
         obey(switches, ("teacher", {"value": 0.7}), *toggles)
         obey(switches, ("teacher_off", {"on": False}), ("teacher_only", {"on": False}))
         assert switches.teacher(NOW) == 0.7, toggles
 
 
 def test_off_is_none_only_is_all_and_the_later_one_counts():
-    switches = Switches(1e-3)
+    switches = Controls(1e-3)
     assert obey(switches, "teacher_off") == "teacher off: teacher 0 %" and switches.teacher(NOW) == 0.0
     assert obey(switches, "teacher_only") == "teacher only: teacher 100 %" and switches.teacher(NOW) == 1.0
     assert obey(switches, ("teacher_off", {"on": False})) == "teacher off ends: teacher 100 %", "it was off no more"
@@ -124,7 +124,7 @@ def test_off_is_none_only_is_all_and_the_later_one_counts():
 
 
 def test_the_learning_rate_doubles_and_halves_between_its_limits():
-    switches = Switches(1e-3)
+    switches = Controls(1e-3)
     assert obey(switches, ("learning_rate", {"step": 1})) == "learning rate 0.002 at its peak, 2 times the setting"
     for _ in range(5):
         answer = obey(switches, ("learning_rate", {"step": 1}))
@@ -140,20 +140,20 @@ def test_the_learning_rate_doubles_and_halves_between_its_limits():
 
 
 def test_however_low_the_peak_the_end_of_the_schedule_stays_below_it():
-    switches, peak, end = Switches(1e-3), 1e-3, 5e-5
+    switches, peak, end = Controls(1e-3), 1e-3, 5e-5
     for _ in range(20):
         obey(switches, ("learning_rate", {"step": -1}))
         assert end * switches.rate_factor < peak * switches.rate_factor
 
 
 def test_a_peak_beyond_the_limits_only_moves_towards_them():
-    switches = Switches(0.05)
+    switches = Controls(0.05)
     assert "stays 0.05" in obey(switches, ("learning_rate", {"step": 1}))
     assert obey(switches, ("learning_rate", {"step": -1})).startswith("learning rate 0.025")
 
 
 def test_learning_is_switched_off_and_on():
-    switches = Switches(1e-3)
+    switches = Controls(1e-3)
     assert obey(switches, "learning") == "learning off: it plays on, without updates" and not switches.learning
     assert obey(switches, ("learning", {"on": False})).startswith("learning off") and not switches.learning
     assert obey(switches, "learning") == "learning on" and switches.learning
@@ -163,7 +163,7 @@ def test_learning_is_switched_off_and_on():
 
 
 def test_everything_but_whether_it_learns_survives_a_checkpoint():
-    switches, restored = Switches(1e-3), Switches(1e-3)
+    switches, restored = Controls(1e-3), Controls(1e-3)
     obey(switches, ("epsilon", {"value": 0.4}), "greedy", "pulse", ("teacher", {"value": 0.7}), "teacher_off")
     obey(switches, ("learning_rate", {"step": 1}), "learning")
     restored.restore(json.loads(json.dumps(switches.state())))
@@ -178,14 +178,14 @@ def test_a_value_counts_as_overridden_whichever_switch_did_it():
         ([("teacher", {"step": 1})], {"teacher"}), (["teacher_off"], {"teacher"}), (["teacher_only"], {"teacher"}),
         ([("learning_rate", {"step": 1})], {"learning_rate"}), (["learning", "learning"], set()),
     ):  # fmt: skip
-        switches = Switches(1e-3)
+        switches = Controls(1e-3)
         obey(switches, *commands)
         assert {name for name, state in switches.view().items() if state.get("overridden")} == overridden
 
 
 def test_a_learner_answers_with_a_table_or_says_that_a_command_means_nothing_to_it():
     table = Report("replay", ("who", "moves", "meaning"), (("teacher", "25", "advice"), ("pupil", "1,175", "play")))
-    switches = Switches(1e-3, {"replay": lambda: table, "flush": lambda: "emptied: 1,200 moves"})
+    switches = Controls(1e-3, {"replay": lambda: table, "flush": lambda: "emptied: 1,200 moves"})
     assert obey(switches, "replay") is table
     assert obey(switches, "flush") == "emptied: 1,200 moves"
     assert table.text() == (
@@ -227,9 +227,9 @@ def test_arguments_that_a_control_takes(name, good):
 def test_other_arguments_are_refused_and_change_nothing(name, wrong):
     with pytest.raises(ControlError, match=f"command {name} takes"):
         CONTROLS[name].check(wrong)
-    switches = Switches(1e-3, {"save": lambda: "saved"})
+    switches = Controls(1e-3, {"save": lambda: "saved"})
     assert obey(switches, (name, wrong)).startswith(f"not done: command {name} takes")
-    assert switches.state() == Switches(1e-3).state()
+    assert switches.state() == Controls(1e-3).state()
 
 
 def test_the_range_of_a_number_is_named():

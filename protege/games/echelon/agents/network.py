@@ -36,7 +36,7 @@ from protege.learn.heads import (
     squashed_entropy,
     squashed_log_prob,
 )
-from protege.learn.ppo import Judged, Policy, ValueScale
+from protege.learn.ppo import ActionEvaluation, Policy, PopArt
 from protege.learn.recurrent import InputScale, RecurrentCore
 from protege.learn.rollout import Tensors
 
@@ -206,7 +206,7 @@ class PilotNetwork(Policy):
         self.point = layer(size, slot, 0.1)
         self.foresight = layer(size, width(OWN)) if config.predicts else None
         self.critic = Critic(config)
-        self.scale = ValueScale()
+        self.scale = PopArt()
         with torch.no_grad():
             start = (FIRST_SPREAD - LOWEST_SPREAD) / (HIGHEST_SPREAD - LOWEST_SPREAD)
             self.act_head.bias[numbers : 2 * numbers] = torch.logit(torch.tensor(start))
@@ -287,11 +287,14 @@ class PilotNetwork(Policy):
 
     # --- for the learner ---
 
-    def judge(self, seen: Tensors, taken: Tensors, state: Tensor, starts: Tensor, advice: Tensors | None) -> Judged:
-        out, enemies, _ = self.remember(seen, state, starts)
-        chances = self.chances(seen, out, enemies)
-        surprise = None if advice is None else -log_prob_of(chances, advice) / choices_of(chances)
-        return Judged(log_prob_of(chances, taken), self._entropy(chances), surprise, self._foresee(seen, out, starts))
+    def evaluate_actions(
+        self, observations: Tensors, actions: Tensors, state: Tensor, starts: Tensor, advice: Tensors | None
+    ) -> ActionEvaluation:
+        out, enemies, _ = self.remember(observations, state, starts)
+        chances = self.chances(observations, out, enemies)
+        nll = None if advice is None else -log_prob_of(chances, advice) / choices_of(chances)
+        error = self._foresee(observations, out, starts)
+        return ActionEvaluation(log_prob_of(chances, actions), self._entropy(chances), nll, error)
 
     def value(self, shared: Tensors, members: int) -> Tensor:
         found: Tensor = self.critic(shared["state"], shared["mechs"], members)

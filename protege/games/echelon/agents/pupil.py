@@ -16,6 +16,7 @@ from protege.games.echelon.task.features import LEGAL_EWAR, LEGAL_TARGET, Layout
 from protege.games.echelon.task.observation import Observation
 from protege.games.echelon.world.mechs import NOBODY
 from protege.learn.rollout import Tensors
+from protege.learn.state import restore_weights
 from protege.runs import checkpoints
 from protege.runs.checkpoints import Checkpoint, CheckpointMismatch
 
@@ -120,7 +121,7 @@ class Pupil:
         found = np.zeros((*seen.alive.shape, 1), np.float32)
         for side in np.unique(team):
             shared = {name: torch.from_numpy(getattr(seen, name)[:, side]) for name in ("state", "mechs")}
-            values = self.network.scale.restored(self.network.value(shared, int((team == side).sum())))
+            values = self.network.scale.denormalise(self.network.value(shared, int((team == side).sum())))
             found[:, team == side, 0] = values.numpy()
         return {"value": found}
 
@@ -162,7 +163,7 @@ def load_network(path: Path) -> PilotNetwork:
     saved = checkpoints.load(path, kind=KIND, task_version=TASK_VERSION)
     check_schema(saved, Layout(1, 1, 1, 1))
     network = PilotNetwork(NetworkConfig(**saved.state["network"]))
-    checkpoints.restore_weights(network, saved, "network")
+    restore_weights(network, saved.tensors, "network", saved.path)
     return network
 
 

@@ -35,8 +35,8 @@ def ppo(seconds: float) -> Figures:
     `chunked_vs_stepwise` compares the time of a forward and backward pass over 512 steps of 10 mechs, in one thread, by
     chunks of 16 with stored states and by one call for each step. `train_agent_steps_per_s` counts decisions of living,
     learning mechs of a whole 10v10 training from its first rollout to its last: battles against scripted players,
-    updates, logging and saving; evaluations, which have a thread of their own, and an advisor are left out. `time_` figures
-    tell where its wall clock went. `sb3_recurrent_ratio` compares whole rounds of rollout and updates on a task for one
+    updates, logging and saving; evaluations, which have a thread of their own, and an advisor are left out. `time_`
+    figures tell where its wall clock went. `sb3_recurrent_ratio` compares whole rounds of rollout and updates on a task for one
     agent, with equal widths, horizons, epochs and updates in an epoch: 640 mechs of ours, 64 environments of theirs.
     """
     import torch
@@ -131,13 +131,13 @@ def _by_chunks(
     found = []
     for first in range(0, len(starts), rows_together):
         rows = slice(first, first + rows_together)
-        judged = network.judge(
+        evaluation = network.evaluate_actions(
             {name: cut(array[rows]) for name, array in seen.items()},
             {name: cut(array[rows]) for name, array in taken.items()},
             states[:, rows].transpose(0, 1).flatten(0, 1), cut(starts[rows]), None,
         )  # fmt: skip
-        torch.autograd.backward(judged.log_prob.sum())
-        found.append(judged.log_prob.detach().reshape(-1, STEPS))
+        torch.autograd.backward(evaluation.log_prob.sum())
+        found.append(evaluation.log_prob.detach().reshape(-1, STEPS))
     return torch.cat(found)
 
 

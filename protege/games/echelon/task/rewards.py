@@ -28,7 +28,7 @@ Walks = npt.NDArray[np.float64]
 class RewardConfig:
     """Every weight. A battle decided by score is worth `score` + `outcome` to each member of the team that wins it."""
 
-    discount: float = 0.995  # of the learner's return: the potential must use the same
+    gamma: float = 0.995  # discount of the learner's return: the potential must use the same
     approach: float = 0.5  # potential in the zone; it falls to 0 along approach_scale
     approach_scale: float = 200.0  # voxels of way
     presence: float = 0.1  # for a mech that is in the zone for as long as the score to win takes
@@ -48,8 +48,8 @@ class RewardConfig:
     def __post_init__(self) -> None:
         if not self.assist < self.kill:
             raise ProtegeError(f"helping with a kill must pay less than the kill; got {self.assist} and {self.kill}")
-        if not 0.0 < self.discount <= 1.0 or self.approach_scale <= 0.0:
-            raise ProtegeError(f"discount must be in (0, 1] and approach_scale positive; got {self}")
+        if not 0.0 < self.gamma <= 1.0 or self.approach_scale <= 0.0:
+            raise ProtegeError(f"gamma must be in (0, 1] and approach_scale positive; got {self}")
         for name in ("own_share_first", "own_share", "settled"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ProtegeError(f"{name} must be in [0, 1]; got {getattr(self, name)}")
@@ -96,7 +96,7 @@ def earn(
 ) -> float:
     """What a mech that was alive earned by itself."""
     held = battle.rules.dt * battle.rules.ticks_per_decision / score_to_win(battle)
-    parts[APPROACH] = weights.discount * potential(battle, mech, walk, weights) - state.potential
+    parts[APPROACH] = weights.gamma * potential(battle, mech, walk, weights) - state.potential
     parts[PRESENCE] = weights.presence * held * mech.inside
     parts[DAMAGE] = weights.damage * (mech.dealt - state.dealt) * 0.01
     parts[KILLS] = weights.kill * (mech.tally[KILL] - state.kills)

@@ -31,7 +31,7 @@ from protege.games.echelon.world.mechs import BLUE, CLASS_NAMES, NOBODY, RED, fi
 from protege.games.echelon.world.practice_maps import MapMaker, OpenField, OverAndOver
 from protege.games.echelon.world.voxels import World
 from protege.learn.rollout import Field, Fields, Rollout, Shape, Tensors, without_gone
-from protege.runs.checkpoints import restore_generator, restore_torch_generator
+from protege.learn.state import restore_generator, restore_torch_generator
 from protege.seeds import TRAINING, seed_of
 
 BATCHES: Final = 2  # always, so that the number of threads changes nothing
@@ -252,7 +252,7 @@ class BattleBatch:
         self.state = state.reshape(*shape, -1)
         rollout.numbers["log_prob"][at] = log_prob.reshape(shape)
         write_actions(taken, arena.observation, self.rows, self.actions)
-        stored = [(rollout.seen, seen), (rollout.taken, taken)]
+        stored = [(rollout.observations, seen), (rollout.actions, taken)]
         if self.advisor is not None and self.advising:
             self.advisor.act(arena.battles, self.learns, self.advised)
             stored.append((rollout.advice, advice_of(self.advised, arena.observation, self.rows, self.talk)))
@@ -283,7 +283,7 @@ class BattleBatch:
             shared = {name: array[undecided] for name, array in self._shared(frames.final).items()}
             left = self._of_members(frames.final.alive)[undecided][..., None]
             with torch.no_grad():
-                values = network.scale.restored(network.value(shared, self.size))[..., None]
+                values = network.scale.denormalise(network.value(shared, self.size))[..., None]
             potential = rollout.numbers["potential"][at][undecided][..., None]  # as of one step before
             values = without_gone(values, left, potential)[..., 0]
             rollout.numbers["cut_values"][chunk, np.flatnonzero(undecided), :, step] = values
@@ -416,7 +416,7 @@ class BattleSource:
     def note_inputs(self) -> None:
         """Move the scales of the network's inputs along, with the first chunk of what was seen."""
         rollout = self.rollout
-        seen = {name: array[0] for name, array in rollout.seen.items()}
+        seen = {name: array[0] for name, array in rollout.observations.items()}
         self.network.note(seen, rollout.acted[0], {name: array[0] for name, array in rollout.shared.items()})
 
     def close(self) -> None:

@@ -6,8 +6,8 @@ from typing import Final, Literal
 from protege import ProtegeError
 from protege.games.echelon.agents.network import NetworkConfig
 from protege.games.echelon.task.rewards import RewardConfig
+from protege.learn.optimise import find_device
 from protege.learn.ppo import PPOConfig
-from protege.learn.rainbow import find_device
 from protege.runs.metrics import near
 from protege.train.session import clocks_ignored
 
@@ -218,10 +218,10 @@ def check(config: EchelonConfig) -> None:
         )
     if config.horizon % config.chunk:
         raise BadTraining(f"a horizon is cut into whole chunks; {config.horizon} is no multiple of {config.chunk}")
-    if config.ppo.discount != config.rewards.discount:
+    if config.ppo.gamma != config.rewards.gamma:
         raise BadTraining(
-            f"learner and rewards must discount alike; got {config.ppo.discount} and {config.rewards.discount}: "
-            "set both --ppo.discount and --rewards.discount"
+            f"learner and rewards must discount alike; got {config.ppo.gamma} and {config.rewards.gamma}: "
+            "set both --ppo.gamma and --rewards.gamma"
         )
     if (config.ppo.prediction > 0) != config.network.predicts:
         raise BadTraining("--ppo.prediction and --network.predicts go together: set both or neither")

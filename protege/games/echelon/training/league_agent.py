@@ -22,7 +22,7 @@ from protege.games.echelon.world.mechs import RED
 from protege.league.league import Opponent, open_league
 from protege.league.ledger import AGENT, Entry, Game, LeagueError
 from protege.league.matchmaking import EXPLOITERS, LEAGUE_EXPLOITER, MAIN, MAIN_EXPLOITER
-from protege.runs.checkpoints import restore_generator
+from protege.learn.state import restore_generator
 
 LINE_UP: Final = 4  # learned opponents at a time, drawn by their chances
 LINE_UP_ROLLOUTS: Final = 16  # until others are drawn

@@ -77,6 +77,7 @@ METRICS: Final = (
     Metric("gradient_norm", "", "norm of the gradient before clipping", "gradient norm",
            column=Column("GrNorm", 15, 16, mean=True)),
     Metric("gradient_clipped", "fraction", "of the updates: gradient clipped", "gradient norm", label="clipped"),
+    Metric("skipped", "updates", "not made, because a number in them was not finite", "skipped", "lower"),
     Metric("explained_variance", "fraction", "of the returns' variance: predicted by the critic", "critic", "higher",
            column=Column("ExVar", 12, 8, mean=True)),
     Metric("return_mean", "reward", "mean of the critic's targets", "returns"),

@@ -30,8 +30,10 @@ from protege.games.echelon.training.league_agent import enter_league
 from protege.games.echelon.training.metrics import METRICS, SATURATED, Clock, Windows, shares_of
 from protege.games.echelon.world.mechs import find_roster
 from protege.games.echelon.world.voxels import World
+from protege.learn.optimise import find_device
 from protege.learn.ppo import PPO
-from protege.learn.rainbow import find_device, linear
+from protege.learn.schedules import linear
+from protege.learn.state import StateMismatch, named_weights, restore_weights
 from protege.machine import usable_cores
 from protege.runs import checkpoints
 from protege.train.controls import Controls, Scheduled
@@ -54,7 +56,7 @@ class EchelonSnapshot:
         self.success_low = 0.0
 
     def tensors(self) -> dict[str, Tensor]:
-        return checkpoints.weights(self.pupil.network, "network")
+        return named_weights(self.pupil.network, "network")
 
     def evaluate(self, cancelled: threading.Event) -> Result:
         c = self.config
@@ -171,12 +173,12 @@ class EchelonSession:
         return ()
 
     def update(self, experience: Experience) -> Figures:
-        clock, began, spent = self.clock, time.perf_counter(), self.learner.cpu_s
+        clock, began, spent = self.clock, time.perf_counter(), time.thread_time() + self.learner.others_cpu_s
         self.rate = self.learner.set_progress(self.lived(), self.controls.rate_factor)
         figures = self._learn() if self.controls.learning else {}
         self.agent_steps += experience.steps
         clock.learning += time.perf_counter() - began
-        clock.cpu["learning"] += self.learner.cpu_s - spent
+        clock.cpu["learning"] += time.thread_time() + self.learner.others_cpu_s - spent
         for batch in self.source.batches:
             self.windows.add(batch.episodes)
             clock.cpu["simulating"] += batch.simulating_s
@@ -190,11 +192,14 @@ class EchelonSession:
         elsewhere = self.trained is not self.network
         if elsewhere:
             self.trained.load_state_dict(self.network.state_dict())
-        figures = self.learner.learn(self.source.rollout, self.imitation)
+        figures = self.learner.update(self.source.rollout, self.imitation)
         if elsewhere:
             self.network.load_state_dict(self.trained.state_dict())
         self.source.note_inputs()
         return figures
+
+    def explain(self) -> str:
+        return self.learner.explain()
 
     def figures(self) -> Figures:
         rollout, batches = self.source.rollout, self.source.batches
@@ -207,7 +212,7 @@ class EchelonSession:
             "entropy_weight": self.learner.entropy_weight,
             "own_share": float(weights["own_share"][0]),
             "outcome_weight": float(weights["outcome"][0]),
-            "saturation": float((rollout.taken["move"][acted].abs() > SATURATED).float().mean()),
+            "saturation": float((rollout.actions["move"][acted].abs() > SATURATED).float().mean()),
             "living": float(acted.float().mean()),
             "stage": self.curriculum.number,
         }
@@ -250,7 +255,7 @@ class EchelonSession:
         torch.manual_seed(self.config.seed + self.league.number())
         self.network.load_state_dict(PilotNetwork(self.config.network).state_dict())
         self._take_main_weights()
-        self.learner.optimiser.state.clear()
+        self.learner.optimiser.forget()
         self.source.meet(self.league.probabilities())  # unrated: others are within its reach
         self.source.begin_anew()
         self.windows.clear()
@@ -268,14 +273,14 @@ class EchelonSession:
         try:
             self._take_weights(Path(main.player))
             self._tell_league(f"begins with the weights of {main.name}")
-        except checkpoints.CheckpointMismatch:
+        except (checkpoints.CheckpointMismatch, StateMismatch):
             self._tell_league(f"begins with fresh weights: the network of {main.name} has other sizes")
 
     def _take_weights(self, path: Path | None) -> None:
         """Begin with what a run or a checkpoint has learned."""
         saved = checkpoints.load(path or Path(self.config.start_from), kind=KIND, task_version=TASK_VERSION)
         check_schema(saved, layout_of(find_roster(self.curriculum.stage.roster)))
-        checkpoints.restore_weights(self.network, saved, "network")
+        restore_weights(self.network, saved.tensors, "network", saved.path)
         self.league.note_origin(saved.path)
 
     def _leave_copy(self) -> None:
@@ -324,7 +329,7 @@ class EchelonSession:
         return about(self.config.network, self.source.batches[0].arena.layout) | {"stages": list(self.config.stages)}
 
     def tensors(self) -> dict[str, Tensor]:
-        return checkpoints.weights(self.network, "network")
+        return named_weights(self.network, "network")
 
     def state(self) -> dict[str, Any]:
         return {
@@ -333,9 +338,7 @@ class EchelonSession:
             "life": [self.life_began, self.evaluations_since_copy, self.copied_step],
             "league": self.league.state(),
             "windows": self.windows.state(),
-            "updates": self.learner.updates,
-            "optimiser": self.learner.optimiser.state_dict(),
-            "order": self.learner.order.get_state(),
+            "learner": {name: value for name, value in self.learner.state().items() if name != "weights"},
             "batches": [batch.save() for batch in self.source.batches],
         }
 
@@ -343,10 +346,9 @@ class EchelonSession:
         number, self.curriculum.began = state["stage"]
         self.curriculum.number = min(number, len(self.curriculum.stages) - 1)
         check_schema(saved, layout_of(find_roster(self.curriculum.stage.roster)))
-        checkpoints.restore_weights(self.network, saved, "network")
-        checkpoints.restore_optimiser(self.learner.optimiser, state["optimiser"])
-        checkpoints.restore_torch_generator(self.learner.order, state["order"])
-        self.learner.updates, self.agent_steps = state["updates"], state["steps"]
+        restore_weights(self.network, saved.tensors, "network", saved.path)
+        self.learner.restore({"weights": saved.tensors, **state["learner"]})
+        self.agent_steps = state["steps"]
         self.life_began, self.evaluations_since_copy, self.copied_step = state["life"]
         notes = []
         self.source = self._source()
@@ -390,7 +392,7 @@ class EchelonSession:
             "network": f"{sizes[False]:,} weights to play, {sizes[True]:,} more in the critic",
             "learner": f"recurrent PPO: {source.battles} battles, {shape.groups * shape.members} learning mechs, "
             f"{shape.horizon} decisions a rollout, chunks of {shape.chunk}, {c.ppo.epochs} epochs of "
-            f"{c.ppo.minibatches} updates, discount {c.ppo.discount:g}",
+            f"{c.ppo.minibatches} updates, gamma {c.ppo.gamma:g}",
             "device": f"CPU, cores: {usable_cores()}; threads that play and learn in turn: {self.threads}"
             + ("" if c.deterministic else ", and one measures")
             + ("" if c.device == "cpu" else f"; {c.device} makes the updates"),

@@ -14,7 +14,7 @@ from protege.train.session import Trainer
 def upgrade(state: dict[str, Any]) -> dict[str, Any]:
     """A checkpoint of a training before sessions had a state of their own."""
     life = list(state.get("league", (0.0, 0, 0)))
-    kept = {name: state[name] for name in ("steps", "windows", "updates", "optimiser", "order")}
+    learner = {name: state[name] for name in ("updates", "optimiser", "order")}
     league = {"life": state.get("life", ""), "draws": state.get("rivals", {})}
     return {
         "step": state["steps"],
@@ -25,8 +25,15 @@ def upgrade(state: dict[str, Any]) -> dict[str, Any]:
         "best_of": f"{(state['stage'], life[0])} {state.get('measured_by', '')}",
         "next_evaluation_step": state["next_exam_step"],
         "controls": state["switches"],
-        "session": kept
-        | {"stage": [state["stage"], state["stage_began"]], "life": life, "league": league, "batches": state["crews"]},
+        "session": {
+            "steps": state["steps"],
+            "windows": state["windows"],
+            "learner": learner,
+            "stage": [state["stage"], state["stage_began"]],
+            "life": life,
+            "league": league,
+            "batches": state["crews"],
+        },
     }
 
 

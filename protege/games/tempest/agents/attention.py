@@ -23,6 +23,7 @@ from protege.games.tempest.task import observation as layout
 from protege.games.tempest.task.actions import ACTIONS, BUTTON_PAIRS, SPINNER_LEVELS
 from protege.games.tempest.task.env import TASK_VERSION, Frames
 from protege.learn.rainbow import Head, QNetwork, RainbowConfig, initialise
+from protege.learn.state import restore_weights
 from protege.runs import checkpoints
 from protege.runs.checkpoints import CheckpointMismatch
 
@@ -425,5 +426,5 @@ def load_pupil(path: Path) -> lane_network.Pupil | RainbowPupil:
         expected = f"{lane_network.CHECKPOINT_KIND} or {CHECKPOINT_KIND}"
         raise CheckpointMismatch(f"{path} is a checkpoint of {saved.kind}, expected {expected}")
     found = build_network(saved.state["shape"])
-    checkpoints.restore_weights(found, saved, "network")
+    restore_weights(found, saved.tensors, "network", saved.path)
     return RainbowPupil(found.frozen())

@@ -20,6 +20,7 @@ from protege.games.tempest.task import observation as layout
 from protege.games.tempest.task.actions import ACTIONS
 from protege.games.tempest.task.env import TASK_VERSION, Frames
 from protege.kernels import kernel
+from protege.learn.state import restore_weights
 from protege.runs import checkpoints
 
 Floats = npt.NDArray[np.float32]
@@ -252,5 +253,5 @@ def load_pupil(path: Path) -> Pupil:
     """The player whose weights a checkpoint holds."""
     saved = checkpoints.load(path, kind=CHECKPOINT_KIND, task_version=TASK_VERSION)
     network = ValueNetwork(saved.state["widths"])
-    checkpoints.restore_weights(network, saved, "network")
+    restore_weights(network, saved.tensors, "network", saved.path)
     return Pupil(network.eval(), visible_only=saved.state["visible_only"])

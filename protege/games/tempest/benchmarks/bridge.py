@@ -153,7 +153,7 @@ class _ArcadeClients:
                         steps.truncated, steps.actors, steps.advice,
                     )  # fmt: skip
                 batch = memory.sample(config.batch, config.beta, dice)
-                _, divergences = learner.update(batch, config.cloning)
+                _, divergences = learner.update(batch, config.bc_weight)
                 memory.update(batch.handle, divergences)
 
         with Bridge(Learning(), BridgeConfig(port=0, screens=Path(self.folder.name))) as server:

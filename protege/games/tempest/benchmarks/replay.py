@@ -40,7 +40,7 @@ def rainbow_update(seconds: float, stored: int = 1_000_000) -> Figures:
 
         def update() -> None:
             batch = memory.sample(config.batch, config.beta, random)
-            _, divergences = learner.update(batch, config.cloning)
+            _, divergences = learner.update(batch, config.bc_weight)
             memory.update(batch.handle, divergences)
 
         return update

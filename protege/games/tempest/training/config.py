@@ -9,8 +9,9 @@ import tyro
 from protege import ProtegeError
 from protege.games.tempest.agents.attention import AttentionConfig
 from protege.games.tempest.training.simulator import StartConfig
+from protege.learn.optimise import find_device
 from protege.learn.pqn import PQNConfig
-from protege.learn.rainbow import RainbowConfig, find_device
+from protege.learn.rainbow import RainbowConfig
 from protege.learn.replay import ReplayConfig
 from protege.train.session import clocks_ignored
 
@@ -41,7 +42,7 @@ class RainbowTraining(RainbowConfig):
     teacher: float = 0.5  # share of the teacher's moves at first
     final_teacher: float = 0.02  # and at last
     teacher_frames: int = 5_000_000  # frames over which it falls
-    teacher_by: Literal["frames", "result"] = "result"  # falls with the frames, or with what the pupil lacks in evaluations
+    teacher_by: Literal["frames", "result"] = "result"  # falls with frames, or with what the pupil lacks in score
     zoom_teacher: float = 2.0  # times as many of the teacher's moves in a zoom
     zoom_epsilon: float = 0.2  # times as many random moves in a zoom
     zap_gate: float = 1.0  # chance that a zap of the pupil's, or at random, is let through
@@ -106,12 +107,12 @@ PRESETS: Final = {
             learning_rate=2.5e-4,
             final_learning_rate=2e-5,
             warm_up=500,
-            target_every=500,
+            target_sync_every=500,
             acting_every=25,
             low=-10.0,
             high=40.0,
-            samples_per_frame=2.0,
-            averaging=0.01,
+            replay_ratio=2.0,
+            ema=0.01,
             adam_epsilon=1e-5,
             network=AttentionConfig(separate_heads=True),
             final_epsilon=0.02,

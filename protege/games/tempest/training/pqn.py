@@ -28,8 +28,7 @@ class PQNSession(TempestSession):
         c = self.own = config.pqn
         self.controls = Controls(c.learning_rate)
         self.network = ValueNetwork(c.widths)
-        self.learner = PQN(self.network, c)
-        self.order = torch.Generator().manual_seed(config.seed)  # in which samples are learned from
+        self.learner = PQN(self.network, c, self.threads, config.seed)
         self.source = Simulator(c.games, config.starts, seed=config.seed, shaping=config.shaping)
         self.after: dict[str, Any] | None = None  # the games' state before what is learned from next
         self.player = self.network if config.deterministic else copy.deepcopy(self.network)
@@ -87,11 +86,14 @@ class PQNSession(TempestSession):
         self.rate = self.learner.set_progress(self.context.progress(), self.controls.rate_factor)
         figures: Figures = {}
         if self.controls.learning:
-            figures = self.learner.learn(experience.content, weight, self.order, self.threads)
+            figures = self.learner.update(experience.content, weight)
         self.after, self.acting_s = experience.after, experience.acting_s
         self.accounts.learning += time.thread_time() + self.learner.others_cpu_s - began
         self.note(experience)
         return figures
+
+    def explain(self) -> str:
+        return self.learner.explain()
 
     def figures(self) -> Figures:
         scheduled = self.scheduled()
@@ -113,24 +115,18 @@ class PQNSession(TempestSession):
         return {"widths": list(self.own.widths), "visible_only": self.config.visible_only}
 
     def tensors(self) -> dict[str, Tensor]:
-        # The player's weights under "network", where `load_pupil` looks, and those that are learned beside them.
-        return checkpoints.weights(self.learner.averaged, "network") | checkpoints.weights(self.network, "learned")
+        found: dict[str, Tensor] = self.learner.state()["weights"]
+        return found
 
     def state(self) -> dict[str, Any]:
         return self.common_state() | {
-            "updates": self.learner.updates,
-            "optimiser": self.learner.optimiser.state_dict(),
-            "order": self.order.get_state(),
+            "learner": {name: value for name, value in self.learner.state().items() if name != "weights"},
             "top_level": self.source.top_level,
             "games": self.source.state() if self.after is None else self.after,
         }
 
     def restore(self, saved: checkpoints.Checkpoint, state: Mapping[str, Any]) -> list[str]:
-        checkpoints.restore_weights(self.network, saved, "learned")
-        checkpoints.restore_weights(self.learner.averaged, saved, "network")
-        checkpoints.restore_optimiser(self.learner.optimiser, state["optimiser"])
-        checkpoints.restore_torch_generator(self.order, state["order"])
-        self.learner.updates = state["updates"]
+        self.learner.restore({"weights": saved.tensors, **state["learner"]})
         self.source.restore(state["games"])
         self.source.top_level = state["top_level"]
         self.restore_common(state)
@@ -146,5 +142,5 @@ class PQNSession(TempestSession):
             "network": f"{sees} -> {FEATURES} features -> {' -> '.join(map(str, c.widths))} -> 44 moves, "
             f"{size:,} parameters",
             "learner": f"PQN: {c.games} games, {c.horizon} frames a rollout, minibatch {c.minibatch}, "
-            f"{c.epochs} epochs, discount {c.discount:g}, lambda {c.trace:g}",
+            f"{c.epochs} epochs, gamma {c.gamma:g}, lambda {c.lambda_:g}",
         }

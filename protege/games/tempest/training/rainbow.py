@@ -22,8 +22,10 @@ from protege.games.tempest.training.config import TempestConfig
 from protege.games.tempest.training.session import Played, TempestSession
 from protege.games.tempest.training.sources import Source
 from protege.learn import replay_file
-from protege.learn.rainbow import Rainbow, beta_at, cloning_at, linear
+from protege.learn.rainbow import Rainbow
 from protege.learn.replay import Replay, ReplayError
+from protege.learn.schedules import linear
+from protege.learn.state import restore_generator
 from protege.runs import checkpoints
 from protege.seeds import Purpose, random_stream
 from protege.train.controls import Controls, Report, Scheduled
@@ -122,12 +124,11 @@ class RainbowSession(TempestSession):
         self.note(experience)
         stretched = c.schedule_frames and (self.config.minutes or self.config.frames)
         self.position = int(progress * c.schedule_frames) if stretched else self.frames
-        learner.budget = progress if stretched else None
-        learner.rate_scale = self.controls.rate_factor
-        self.bc_weight = cloning_at(c, self.position)
+        learner.set_progress(progress if stretched else None, self.controls.rate_factor)
+        self.bc_weight = c.bc_weight_at(self.position)
         figures: Figures = {}
         for _ in range(self._due(experience.steps)):
-            batch = self.replay.sample(c.batch, beta_at(c, self.position), self.drawing)
+            batch = self.replay.sample(c.batch, c.beta_at(self.position), self.drawing)
             figures, divergences = learner.update(batch, self.bc_weight)
             self.replay.update(batch.handle, divergences)
         self.accounts.learning += time.thread_time() + learner.others_cpu_s - began
@@ -141,10 +142,13 @@ class RainbowSession(TempestSession):
             return 0
         if self._warming():
             return WARMING_ROUND
-        self.credit += frames * c.samples_per_frame / c.batch
+        self.credit += frames * c.replay_ratio / c.batch
         due = int(self.credit)
         self.credit -= due
         return min(self.source.most_updates, due)
+
+    def explain(self) -> str:
+        return self.learner.explain()
 
     def figures(self) -> Figures:
         scheduled = self.scheduled()
@@ -173,24 +177,25 @@ class RainbowSession(TempestSession):
         return {"shape": self.described}
 
     def tensors(self) -> dict[str, Tensor]:
-        return self.learner.tensors()
+        found: dict[str, Tensor] = self.learner.state()["weights"]
+        return found
 
     def state(self) -> dict[str, Any]:
         return self.common_state() | {
             "position": self.position,
             "credit": self.credit,
             "memory": self.replay.state()["end"],
-            "learner": self.learner.state(),
+            "learner": {name: value for name, value in self.learner.state().items() if name != "weights"},
             "drawing": self.drawing.bit_generator.state,
             "top_level": self.source.top_level,
             "games": self.source.state() if self.after is None else self.after,
         }
 
     def restore(self, saved: checkpoints.Checkpoint, state: Mapping[str, Any]) -> list[str]:
-        self.learner.restore(saved, state["learner"])
+        self.learner.restore({"weights": saved.tensors, **state["learner"]})
         self.restore_common(state)
         self.position, self.credit = state["position"], state["credit"]
-        checkpoints.restore_generator(self.drawing, state["drawing"])
+        restore_generator(self.drawing, state["drawing"])
         self.source.restore(state["games"], state["top_level"])
         if not self.replay_path.is_file():
             least = f"{self.own.minimum_fill:,}"
@@ -268,7 +273,7 @@ class RainbowSession(TempestSession):
         return {
             "network": f"{sees}{looking} -> {' -> '.join([str(c.network.hidden)] * c.network.depth)} "
             f"-> 44 moves x {c.atoms} returns, {size:,} parameters",
-            "learner": f"Rainbow: {self.source.title}{c.replay.steps} steps a return, batch {c.batch}, "
-            f"{c.samples_per_frame:g} samples a frame, discount {c.replay.discount:g}",
+            "learner": f"Rainbow: {self.source.title}{c.replay.n_step} steps a return, batch {c.batch}, "
+            f"replay ratio {c.replay_ratio:g}, gamma {c.replay.gamma:g}",
             "memory": f"{c.replay.capacity:,} steps, {self.replay.nbytes / 1e9:.1f} GB when full",
         }

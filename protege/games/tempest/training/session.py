@@ -19,8 +19,8 @@ from protege.games.tempest.task.recordings import NO_MOVE, SUFFIX, save_recordin
 from protege.games.tempest.training.config import TempestConfig, device_of
 from protege.games.tempest.training.metrics import Accounts, Windows
 from protege.games.tempest.training.simulator import Episode
+from protege.learn.state import named_weights
 from protege.machine import usable_cores
-from protege.runs import checkpoints
 from protege.seeds import EVALUATION
 from protege.train.controls import Controls
 from protege.train.session import Cancelled, Context, Experience, Figures, Result, Snapshot
@@ -55,7 +55,7 @@ class TempestSnapshot:
         self.found: dict[str, Any] = {}
 
     def tensors(self) -> dict[str, Tensor]:
-        return checkpoints.weights(self.pupil.network, "network")
+        return named_weights(self.pupil.network, "network")
 
     def evaluate(self, cancelled: threading.Event) -> Result:
         self.cancelled, began = cancelled, time.thread_time()

@@ -16,7 +16,7 @@ from protege.games.tempest.rules import ram, sim
 from protege.games.tempest.rules.ram import Row, Rows
 from protege.games.tempest.task.env import Frames, Games, starts
 from protege.games.tempest.task.rewards import learned_reward
-from protege.runs.checkpoints import restore_generator
+from protege.learn.state import restore_generator
 from protege.seeds import Purpose, random_stream
 
 Floats = npt.NDArray[np.float32]

@@ -37,8 +37,8 @@ def typical(config: TempestConfig) -> TempestConfig:
 
 def upgrade(state: dict[str, Any]) -> dict[str, Any]:
     """A checkpoint of a training before sessions had a state of their own."""
-    learner: Mapping[str, Any] = state["practice"]
-    trailing = {"trailing": learner["distillation"]} if "distillation" in learner else {}
+    practice: Mapping[str, Any] = state["practice"]
+    trailing = {"trailing": practice["distillation"]} if "distillation" in practice else {}
     return {
         "step": state["frames"],
         "elapsed_s": state["elapsed_s"],
@@ -48,7 +48,7 @@ def upgrade(state: dict[str, Any]) -> dict[str, Any]:
         "best_of": "0 ",
         "next_evaluation_step": state["next_exam_frame"],
         "controls": state["switches"],
-        "session": {**learner, **trailing, "windows": state["windows"]},
+        "session": {"learner": practice, **practice, **trailing, "windows": state["windows"]},  # PQN had its own flat
     }
 
 

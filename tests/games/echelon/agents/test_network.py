@@ -68,19 +68,19 @@ def drawn(network, seen, seed=1):
     return {name: torch.stack([step[name] for step in taken], 1) for name in taken[0]}, torch.stack(log_probs, 1)
 
 
-def judged(network, seen, taken, starts=None, advice=None):
+def evaluated(network, seen, taken, starts=None, advice=None):
     rows, steps = seen["own"].shape[:2]
     starts = torch.zeros(rows, steps, dtype=torch.bool) if starts is None else starts
-    return network.judge(seen, taken, torch.zeros(rows, network.state_size), starts, advice)
+    return network.evaluate_actions(seen, taken, torch.zeros(rows, network.state_size), starts, advice)
 
 
 # --- choices ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_chunk_is_judged_as_its_steps_were_when_they_were_played(network):
+def test_a_chunk_is_evaluated_as_its_steps_were_when_they_were_played(network):
     seen, _ = made_up()
     taken, log_prob = drawn(network, seen)
-    assert torch.allclose(judged(network, seen, taken).log_prob, log_prob, atol=1e-5)
+    assert torch.allclose(evaluated(network, seen, taken).log_prob, log_prob, atol=1e-5)
 
 
 def test_log_probs_are_the_sum_of_all_legal_choices_in_double_precision(network):
@@ -100,7 +100,7 @@ def test_log_probs_are_the_sum_of_all_legal_choices_in_double_precision(network)
     for part in ("ewar", "target"):
         chosen = taken[part].numpy()[..., None]
         expected += np.take_along_axis(getattr(c, part).numpy(), chosen, -1)[..., 0]
-    assert judged(network, seen, taken).log_prob.detach().numpy() == pytest.approx(expected, abs=1e-4)
+    assert evaluated(network, seen, taken).log_prob.detach().numpy() == pytest.approx(expected, abs=1e-4)
 
 
 def test_illegal_choices_are_never_made_and_never_counted(network):
@@ -110,7 +110,7 @@ def test_illegal_choices_are_never_made_and_never_counted(network):
     taken, log_prob = drawn(network, seen)
     assert not taken["buttons"].any() and (taken["ewar"] == 0).all() and (taken["target"] == 5).all()
     assert (log_prob == 0).all(), "nothing was chosen"
-    found = judged(network, seen, taken)
+    found = evaluated(network, seen, taken)
     assert (found.entropy == 0).all()
     gradients = torch.autograd.grad(found.log_prob.sum() + found.entropy.sum(), network.act_head.parameters())
     assert all((gradient == 0).all() for gradient in gradients)
@@ -122,7 +122,7 @@ def test_empty_slots_mean_nothing_whatever_they_hold(network):
     other = {name: array.clone() for name, array in seen.items()}
     for slots, mask in (("friends", "friend_mask"), ("enemies", "enemy_mask")):
         other[slots][~seen[mask]] += 100.0
-    one, two = (judged(network, values, taken) for values in (seen, other))
+    one, two = (evaluated(network, values, taken) for values in (seen, other))
     assert torch.allclose(one.log_prob, two.log_prob, atol=1e-5)
 
 
@@ -161,7 +161,7 @@ def test_the_order_of_friends_and_enemies_changes_nothing_but_where_to_point(net
     moved = dict(taken)
     back = torch.argsort(order)
     moved["target"] = torch.where(taken["target"] < 5, back[taken["target"].clamp(max=4)], 5)
-    one, two = judged(network, seen, taken), judged(network, other, moved)
+    one, two = evaluated(network, seen, taken), evaluated(network, other, moved)
     assert torch.allclose(one.log_prob, two.log_prob, atol=1e-5)
     assert torch.allclose(one.entropy, two.entropy, atol=1e-5)
 
@@ -190,7 +190,7 @@ def test_advice_is_as_surprising_as_its_choices_are_unlikely_on_average(network)
     taken, log_prob = drawn(network, seen)
     legal = seen["legal"]
     choices = legal[..., : at.LEGAL_EWAR].sum(-1) + 2  # movement and buttons that are legal, warfare, target
-    assert torch.allclose(judged(network, seen, taken, advice=taken).surprise * choices, -log_prob, atol=1e-4)
+    assert torch.allclose(evaluated(network, seen, taken, advice=taken).advice_nll * choices, -log_prob, atol=1e-4)
 
 
 @pytest.mark.parametrize("config", [SMALL, replace(SMALL, talk=True), replace(SMALL, predicts=True)])
@@ -201,15 +201,17 @@ def test_every_parameter_of_every_head_gets_gradient(config):
     taken, _ = drawn(network, seen)
     starts = torch.zeros(20, 4, dtype=torch.bool)
     starts[0, 2] = True
-    found = judged(network, seen, taken, starts)
+    found = evaluated(network, seen, taken, starts)
     loss = found.log_prob.sum() + found.entropy.sum() + network.value(shared, 5).sum()
-    if found.misprediction is not None:
-        assert (found.misprediction[:, -1] == 0).all() and found.misprediction[0, 1] == 0, "nothing to compare with"
-        assert (found.misprediction[:, 0] > 0).all()
+    if found.prediction_error is not None:
+        assert (found.prediction_error[:, -1] == 0).all() and found.prediction_error[0, 1] == 0, (
+            "nothing to compare with"
+        )
+        assert (found.prediction_error[:, 0] > 0).all()
         killed = {**seen, "own": seen["own"].clone()}
         killed["own"][3, 1:] = 0.0
-        assert (judged(network, killed, taken, starts).misprediction[3] == 0).all(), "the dead see nothing"
-        loss = loss + found.misprediction.sum()
+        assert (evaluated(network, killed, taken, starts).prediction_error[3] == 0).all(), "the dead see nothing"
+        loss = loss + found.prediction_error.sum()
     names, parameters = zip(*network.named_parameters())
     for name, gradient in zip(names, torch.autograd.grad(loss, parameters)):
         assert gradient.isfinite().all() and (gradient != 0).any(), name
@@ -221,7 +223,7 @@ def test_gradients_reach_the_inputs_of_the_encoders(network):
     for name in ("own", "friends", "enemies"):
         seen[name].requires_grad_()
     inputs = [seen[name] for name in ("own", "friends", "enemies")]
-    for gradient in torch.autograd.grad(judged(network, seen, taken).log_prob.sum(), inputs):
+    for gradient in torch.autograd.grad(evaluated(network, seen, taken).log_prob.sum(), inputs):
         assert gradient.abs().mean() > 1e-6
 
 
@@ -229,9 +231,9 @@ def test_gradients_reach_the_inputs_of_the_encoders(network):
 def test_it_compiles_as_one_graph(network):
     seen, _ = made_up()
     taken, _ = drawn(network, seen)
-    compiled = torch.compile(network.judge, backend="eager", fullgraph=True)
+    compiled = torch.compile(network.evaluate_actions, backend="eager", fullgraph=True)
     found = compiled(seen, taken, torch.zeros(6, 24), torch.zeros(6, 4, dtype=torch.bool), None)
-    assert torch.allclose(found.log_prob, judged(network, seen, taken).log_prob, atol=1e-6)
+    assert torch.allclose(found.log_prob, evaluated(network, seen, taken).log_prob, atol=1e-6)
 
 
 # --- critic ----------------------------------------------------------------------------------------------------------

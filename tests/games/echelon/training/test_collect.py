@@ -83,21 +83,21 @@ def test_a_rollout_holds_what_was_seen_done_and_advised(network):
     assert (source.rollout.roles == torch.tensor([3, 0])).all(), "a heavy and a scout"
 
 
-def test_what_is_stored_is_judged_as_it_was_played(network):
+def test_what_is_stored_is_evaluated_as_it_was_played(network):
     source = practice_of(network)
     source.play(0.0)
     rollout = source.rollout
     with torch.no_grad():
-        judged = network.judge(
-            {name: array.flatten(0, 2) for name, array in rollout.seen.items()},
-            {name: array.flatten(0, 2) for name, array in rollout.taken.items()},
+        found = network.evaluate_actions(
+            {name: array.flatten(0, 2) for name, array in rollout.observations.items()},
+            {name: array.flatten(0, 2) for name, array in rollout.actions.items()},
             rollout.states.flatten(0, 2),
             rollout.starts[:, :, None].expand(-1, -1, 2, -1).flatten(0, 2),
             {name: array.flatten(0, 2) for name, array in rollout.advice.items()},
         )
     acted = rollout.acted.flatten(0, 2)
-    assert torch.allclose(judged.log_prob[acted], rollout.numbers["log_prob"].flatten(0, 2)[acted], atol=1e-4)
-    assert judged.surprise[acted].max() < 1e4, "all advice is legal"
+    assert torch.allclose(found.log_prob[acted], rollout.numbers["log_prob"].flatten(0, 2)[acted], atol=1e-4)
+    assert found.advice_nll[acted].max() < 1e4, "all advice is legal"
 
 
 def test_battles_end_together_and_the_next_begins_with_a_blank_state(network):
@@ -141,24 +141,25 @@ def test_a_crew_goes_on_where_it_was_saved(network):
     one.play(0.0)
     kept = [batch.save() for batch in one.batches]
     one.play(0.0)
-    expected = {name: array.clone() for name, array in one.rollout.seen.items()}
+    expected = {name: array.clone() for name, array in one.rollout.observations.items()}
     for batch, saved in zip(other.batches, kept):
         batch.load(saved)
     other.play(0.0)
     for name, array in expected.items():
-        assert torch.equal(array, other.rollout.seen[name]), name
+        assert torch.equal(array, other.rollout.observations[name]), name
     assert torch.equal(one.rollout.numbers["reward"], other.rollout.numbers["reward"])
 
 
 def test_another_pupil_may_be_the_opponent_and_is_remembered_too(network, tmp_path):
     from protege.games.echelon.agents.pupil import KIND, about
     from protege.games.echelon.task.env import TASK_VERSION
+    from protege.learn.state import named_weights
     from protege.runs import checkpoints
 
     path = tmp_path / "other.safetensors"
     layout = practice_of(network).batches[0].arena.layout
     checkpoints.save(
-        path, checkpoints.weights(network, "network"), about(TINY.network, layout), kind=KIND, task_version=TASK_VERSION
+        path, named_weights(network, "network"), about(TINY.network, layout), kind=KIND, task_version=TASK_VERSION
     )
     stage = replace(DUEL, opponents=((str(path), 1.0),))
     one, other = practice_of(network, stage), practice_of(network, stage)
@@ -300,7 +301,7 @@ def test_stages_on_few_maps_train_and_are_evaluated_on_the_same(network):
         ({"minutes": 0.0}, "--imitation falls .* add --minutes 60 or --agent-steps"),
         ({"minutes": 0.0, "imitation": 0.0, "stages": ("O1", "O2")}, "--stages end by shares of a budget"),
         ({"horizon": 10}, "multiple of 4"),
-        ({"ppo": PPOConfig(discount=0.9)}, "discount alike"),
+        ({"ppo": PPOConfig(gamma=0.9)}, "discount alike"),
         ({"ppo": PPOConfig(prediction=0.1)}, "go together"),
         ({"stages": ("O8",)}, "no stage is called 'O8'"),
         ({"opponents": ("hard=no",)}, "NAME or NAME=SHARE"),

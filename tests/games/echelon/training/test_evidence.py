@@ -26,7 +26,7 @@ from protege.games.echelon.training.evaluation import evaluate
 from protege.games.echelon.training.trainer import TRAINER
 from protege.games.echelon.world.mechs import GAUSS, MISSILE
 from protege.learn.ppo import PPO, PPOConfig
-from protege.learn.rainbow import linear
+from protege.learn.schedules import linear
 from protege.train.loop import train
 from tests.games.echelon.training.tiny import TINY
 from tests.learn.test_ppo import CONFIG, learner_of, weights_of
@@ -126,41 +126,41 @@ def learner_in_battle(ppo=PPOConfig(), network=SMALL, **more):
 def gradients_at_inputs(policy, rollout):
     """How strongly what mechs did depends on each of the inputs they saw, on average."""
     rows = rollout.acted.flatten(0, 2).any(-1)
-    seen = {name: array.flatten(0, 2)[rows].clone() for name, array in rollout.seen.items()}
+    seen = {name: array.flatten(0, 2)[rows].clone() for name, array in rollout.observations.items()}
     inputs = [seen[name].requires_grad_() for name in ("own", "friends", "enemies")]
-    taken = {name: array.flatten(0, 2)[rows] for name, array in rollout.taken.items()}
+    taken = {name: array.flatten(0, 2)[rows] for name, array in rollout.actions.items()}
     starts = rollout.starts[:, :, None].expand(rollout.acted.shape).flatten(0, 2)[rows]
-    judged = policy.judge(seen, taken, rollout.states.flatten(0, 2)[rows], starts, None)
-    return [float(found.abs().mean()) for found in torch.autograd.grad(judged.log_prob.sum(), inputs)]
+    evaluation = policy.evaluate_actions(seen, taken, rollout.states.flatten(0, 2)[rows], starts, None)
+    return [float(found.abs().mean()) for found in torch.autograd.grad(evaluation.log_prob.sum(), inputs)]
 
 
 def test_after_100_updates_gradients_still_reach_the_encoders_and_nothing_is_saturated():
-    learner, source = learner_in_battle(PPOConfig(learning_rate=1e-3, kl_limit=1e9))
+    learner, source = learner_in_battle(PPOConfig(learning_rate=1e-3, target_kl=1e9))
     before = gradients_at_inputs(learner.policy, source.rollout)
     while learner.updates < 100:
-        learner.learn(source.rollout)
+        learner.update(source.rollout)
         source.play(0.0)
     after = gradients_at_inputs(learner.policy, source.rollout)
     for first, last in zip(before, after):
         assert first > 1e-5 and last > 0.1 * first, (before, after)
-    moves = source.rollout.taken["move"][source.rollout.acted]
+    moves = source.rollout.actions["move"][source.rollout.acted]
     assert float((torch.tanh(moves).abs() > 0.95).float().mean()) < 0.1
 
 
 def test_what_comes_next_is_predicted_better_and_better():
-    ppo = PPOConfig(prediction=1.0, learning_rate=3e-3, kl_limit=1e9)
+    ppo = PPOConfig(prediction=1.0, learning_rate=3e-3, target_kl=1e9)
     learner, source = learner_in_battle(ppo, replace(SMALL, predicts=True))
-    losses = [learner.learn(source.rollout)["prediction_loss"] for _ in range(20)]
+    losses = [learner.update(source.rollout)["prediction_loss"] for _ in range(20)]
     assert losses[-1] < 0.5 * losses[0], losses
 
 
 def test_with_16_bits_the_losses_are_within_a_percent_over_100_updates():
     found = []
     for narrow in (False, True):
-        learner, source = learner_in_battle(PPOConfig(mixed_precision=narrow, learning_rate=1e-4, kl_limit=1e9))
+        learner, source = learner_in_battle(PPOConfig(mixed_precision=narrow, learning_rate=1e-4, target_kl=1e9))
         rounds = []
         while learner.updates < 100:
-            rounds.append(learner.learn(source.rollout))
+            rounds.append(learner.update(source.rollout))
         found.append({name: np.array([figures[name] for figures in rounds]) for name in rounds[0]})
     in_32, in_16 = found
     for name in ("value_loss", "entropy"):
@@ -192,11 +192,11 @@ def test_states_are_blank_where_a_battle_begins():
 
 
 def test_a_process_does_not_grow_over_200_updates():
-    learner, source = learner_in_battle(PPOConfig(epochs=5, kl_limit=1e9))
+    learner, source = learner_in_battle(PPOConfig(epochs=5, target_kl=1e9))
 
     def grown_to(updates):
         while learner.updates < updates:
-            learner.learn(source.rollout)
+            learner.update(source.rollout)
             source.play(0.0)
         gc.collect()
         return psutil.Process().memory_info().rss
@@ -210,12 +210,12 @@ def test_checkpointing_keeps_a_part_of_the_forward_pass():
     for checkpointing in (False, True):
         learner, source = learner_in_battle(PPOConfig(checkpointing=checkpointing))
         rollout, total = source.rollout, [0]
-        seen, taken = ({n: a.flatten(0, 2) for n, a in of.items()} for of in (rollout.seen, rollout.taken))
+        seen, taken = ({n: a.flatten(0, 2) for n, a in of.items()} for of in (rollout.observations, rollout.actions))
         starts = rollout.starts[:, :, None].expand(rollout.acted.shape).flatten(0, 2)
         with counted(total):
-            judged = learner._judge(seen, taken, rollout.states.flatten(0, 2), starts, None)
+            evaluation = learner._evaluate_actions(seen, taken, rollout.states.flatten(0, 2), starts, None)
         kept[checkpointing] = total[0]
-        judged.log_prob.sum().backward()
+        evaluation.log_prob.sum().backward()
     assert 0 <= kept[True] < 0.3 * kept[False], kept
 
 
@@ -233,7 +233,7 @@ def test_twenty_against_twenty_are_learned_from():
     learner = PPO(policy, PPOConfig(minibatches=1), 1, 1)
     steps = source.play(0.0)
     source.note_inputs()
-    figures = learner.learn(source.rollout)
+    figures = learner.update(source.rollout)
     assert source.rollout.shape.members == 20 and steps == 40 * TINY.horizon
     assert learner.updates > 0 and all(np.isfinite(list(figures.values())))
     source.close()
@@ -258,7 +258,7 @@ def test_an_update_of_compiled_pilots_is_one_graph_and_gives_the_same(monkeypatc
     found = []
     for compiled in (False, True):
         learner, source = learner_in_battle(PPOConfig(compiled=compiled))
-        found.append((learner.learn(source.rollout), weights_of(learner)))
+        found.append((learner.update(source.rollout), weights_of(learner)))
     (figures, weights), (other_figures, other_weights) = found
     assert other_figures == pytest.approx(figures, rel=1e-4, abs=1e-6)
     assert torch.allclose(weights, other_weights, atol=2e-5)
@@ -271,10 +271,14 @@ def test_an_update_in_generated_code_gives_the_same():
     found = []
     for compiled in (False, True):
         learner, task = learner_of(
-            replace(CONFIG, compiled=compiled, epochs=1, minibatches=2, parts=1), groups=8, length=2, horizon=4, chunk=2
+            replace(CONFIG, compiled=compiled, epochs=1, minibatches=2, microbatches=1),
+            groups=8,
+            length=2,
+            horizon=4,
+            chunk=2,
         )
         task.play(learner.policy)
-        found.append((learner.learn(task.rollout), weights_of(learner)))
+        found.append((learner.update(task.rollout), weights_of(learner)))
     (figures, weights), (other_figures, other_weights) = found
     assert other_figures == pytest.approx(figures, rel=1e-4, abs=1e-6)
     assert torch.allclose(weights, other_weights, atol=2e-5)

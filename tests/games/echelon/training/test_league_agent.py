@@ -32,6 +32,7 @@ from protege.league.league import copy_league, create_league, open_league
 from protege.league.ledger import AGENT, CANDIDATE, MEMBER, RETIRED, Game, LeagueError
 from protege.league.matchmaking import LEAGUE_EXPLOITER, MAIN, MAIN_EXPLOITER, Rules
 from protege.learn.ppo import PPOConfig
+from protege.learn.state import named_weights
 from protege.runs import checkpoints
 from protege.runs.run import Run, open_run
 from protege.train.loop import train
@@ -69,7 +70,7 @@ def make_pilot(path, seed):
     """A checkpoint of a pilot that has learned nothing."""
     torch.manual_seed(seed)
     known = about(NETWORK, layout_of(find_roster("1v1")))
-    weights = checkpoints.weights(PilotNetwork(NETWORK), "network")
+    weights = named_weights(PilotNetwork(NETWORK), "network")
     checkpoints.save(path, weights, known, kind=KIND, task_version=TASK_VERSION)
     return path
 

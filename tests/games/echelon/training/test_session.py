@@ -17,8 +17,8 @@ from protege.games.echelon.training.evaluation import evaluate as evaluate_pupil
 from protege.games.echelon.training.metrics import METRICS, Clock, Windows, shares_of
 from protege.games.echelon.training.trainer import TRAINER
 from protege.games.echelon.world.mechs import BLUE, RED
+from protege.learn.optimise import LearningFailed, NoSuchDevice
 from protege.learn.ppo import PPOConfig
-from protege.learn.rainbow import LearningFailed, NoSuchDevice
 from protege.runs.checkpoints import CheckpointMismatch, load
 from protege.runs.run import open_run
 from protege.train.estimate import estimate
@@ -181,7 +181,7 @@ def test_a_network_of_other_observations_is_refused(tmp_path, monkeypatch):
         load_pupil(run.last)
 
 
-def test_a_number_that_is_not_finite_ends_the_training_and_keeps_the_last_checkpoint(tmp_path, monkeypatch):
+def test_numbers_that_are_not_finite_end_the_training_and_keep_the_last_checkpoint(tmp_path, monkeypatch):
     run = train(TRAINER, replace(TINY, agent_steps=1), Notes(), name="good", folder=tmp_path)
     before = run.last.read_bytes()
     from protege.learn.rollout import Rollout
@@ -193,9 +193,11 @@ def test_a_number_that_is_not_finite_ends_the_training_and_keeps_the_last_checkp
         found(self, *arguments)
 
     monkeypatch.setattr(Rollout, "find_advantages", spoiled)
-    with pytest.raises(LearningFailed, match=r"rewards, .* not finite.*see .*diagnosis.json"):
-        train(TRAINER, TINY, Notes(), name="good", resume=True, folder=tmp_path)
+    config, notes = replace(TINY, ppo=PPOConfig(minibatches=4), autosave_seconds=1e9), Notes()
+    with pytest.raises(LearningFailed, match=r"20 updates in a row .* first in input reward.*see .*diagnosis.json"):
+        train(TRAINER, config, notes, name="good", resume=True, folder=tmp_path)
     assert run.last.read_bytes() == before and run.diagnosis.is_file()
+    assert any("was skipped: not finite in input reward: 1 of" in note for note in notes.notes)
 
 
 def test_every_figure_is_declared_once_and_shares_add_up(tmp_path, monkeypatch):

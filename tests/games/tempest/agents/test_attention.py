@@ -26,6 +26,7 @@ from protege.games.tempest.task import observation as layout
 from protege.games.tempest.task.actions import ACTIONS, FACTORS
 from protege.games.tempest.task.env import TASK_VERSION, Games, starts
 from protege.learn.rainbow import RainbowConfig
+from protege.learn.state import StateMismatch, named_weights
 from protege.runs import checkpoints
 from protege.runs.checkpoints import CheckpointMismatch
 
@@ -373,7 +374,7 @@ def test_moves_agree_by_buttons_and_by_the_way_the_spinner_turns():
 
 def saved(path, network: Any, **options: Any) -> None:
     state = {"shape": shape_of(AttentionConfig(**options), RainbowConfig())}
-    tensors = checkpoints.weights(network, "network")
+    tensors = named_weights(network, "network")
     checkpoints.save(path, tensors, state, kind=CHECKPOINT_KIND, task_version=TASK_VERSION)
 
 
@@ -418,7 +419,7 @@ def test_pupils_of_the_fast_learner_are_recognised_too_and_others_refused(tmp_pa
     path = tmp_path / "pupil.safetensors"
     fast = lane_map_network.ValueNetwork((8,))
     about = {"widths": [8], "visible_only": False}
-    tensors = checkpoints.weights(fast, "network")
+    tensors = named_weights(fast, "network")
     checkpoints.save(path, tensors, about, kind=lane_map_network.CHECKPOINT_KIND, task_version=TASK_VERSION)
     pupil = load_pupil(path)
     assert np.array_equal(pupil.values(played), lane_map_network.Pupil(fast).values(played))
@@ -426,7 +427,7 @@ def test_pupils_of_the_fast_learner_are_recognised_too_and_others_refused(tmp_pa
     with pytest.raises(CheckpointMismatch, match="echelon-ppo, expected tempest-pqn or tempest-rainbow"):
         load_pupil(path)
     saved(path, make(hidden=32), hidden=48)
-    with pytest.raises(CheckpointMismatch, match="another network"):
+    with pytest.raises(StateMismatch, match="another network"):
         load_pupil(path)
 
 

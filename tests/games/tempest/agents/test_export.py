@@ -20,6 +20,7 @@ from protege.games.tempest.agents.network import CHECKPOINT_KIND, Pupil, ValueNe
 from protege.games.tempest.agents.players import find_player
 from protege.games.tempest.task import observation
 from protege.games.tempest.task.env import TASK_VERSION, Games, starts
+from protege.learn.state import named_weights
 from protege.runs import checkpoints
 from protege.runs.metrics import Metric
 from protege.runs.run import create_run
@@ -35,7 +36,7 @@ def make_run(folder: Path, *, visible_only: bool = False, kind: str = CHECKPOINT
     network = ValueNetwork((32, 16))
     state = {"widths": [32, 16], "visible_only": visible_only, "frames": 1_500_000} | state
     with create_run("tempest", "pqn", {}, [Metric("loss", "", "", "")], name="early", folder=folder) as run:
-        tensors = checkpoints.weights(network, "network")
+        tensors = named_weights(network, "network")
         checkpoints.save(run.best, tensors, state, kind=kind, task_version=TASK_VERSION)
     return network
 

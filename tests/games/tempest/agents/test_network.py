@@ -18,6 +18,7 @@ from protege.games.tempest.agents.network import (
 )
 from protege.games.tempest.task import observation
 from protege.games.tempest.task.env import TASK_VERSION, Games, starts
+from protege.learn.state import StateMismatch, named_weights
 from protege.runs import checkpoints
 from protege.runs.checkpoints import CheckpointError, CheckpointMismatch
 from tests.games.tempest.task.scenes import ABSENT, observed, random_images, row_of
@@ -361,7 +362,7 @@ def saved(path, *, widths=(16, 8), visible_only=False, kind=CHECKPOINT_KIND, tas
     torch.manual_seed(1)
     network = ValueNetwork(widths)
     about = {"widths": list(widths), "visible_only": visible_only} | (state or {})
-    checkpoints.save(path, checkpoints.weights(network, "network"), about, kind=kind, task_version=task_version)
+    checkpoints.save(path, named_weights(network, "network"), about, kind=kind, task_version=task_version)
     return network
 
 
@@ -384,7 +385,7 @@ def test_a_checkpoint_of_another_kind_task_or_shape_is_refused(tmp_path):
     with pytest.raises(CheckpointMismatch, match="task version"):
         load_pupil(path)
     saved(path, state={"widths": [16, 9]})
-    with pytest.raises(CheckpointMismatch, match="another network"):
+    with pytest.raises(StateMismatch, match="another network"):
         load_pupil(path)
     with pytest.raises(CheckpointError, match="there is no checkpoint"):
         load_pupil(tmp_path / "none.safetensors")

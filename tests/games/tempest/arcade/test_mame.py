@@ -11,7 +11,7 @@ import pytest
 from protege.games.tempest.arcade import wire
 from protege.games.tempest.arcade.bridge import Bridge, BridgeConfig
 from protege.games.tempest.arcade.fleet import Settings, copy_client
-from protege.games.tempest.arcade.streams import Places
+from protege.games.tempest.arcade.streams import Decisions, Places
 from protege.games.tempest.rules import ram
 from protege.games.tempest.task.env import Frames
 from protege.games.tempest.task.teacher import FIRE_PROBABILITY
@@ -104,7 +104,7 @@ class Player(Listener):
         self.decisions = 0
         self.victim: Popen[Any] | None = None  # to be killed in the middle of the next decision
 
-    def decide(self, frames: Frames, clients: Places) -> tuple[np.ndarray, np.ndarray]:
+    def decide(self, frames: Frames, clients: Places) -> Decisions:
         self.decisions += len(clients)
         if self.victim is not None:
             self.victim.kill()
@@ -113,7 +113,7 @@ class Player(Listener):
         wild = self.dice.random(len(clients)) < 0.5
         chosen[wild] = self.dice.integers((0, 0, -31), (2, 2, 32), (int(wild.sum()), 3))
         chosen[frames.level > START_LEVEL, :2] = 0
-        return chosen, wild.astype(np.int8)
+        return Decisions(chosen, wild.astype(np.int8))
 
     def count(self, what: str) -> int:
         return sum(int(getattr(steps, what).sum()) for steps in self.steps)

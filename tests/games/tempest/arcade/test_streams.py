@@ -42,7 +42,7 @@ class Story:
         frames = Frames._make([part.copy() for part in frames])
         assert len(frames.score) == asked.sum()
         if asked.any():
-            self.streams.decided(np.array([self.place]), [action], 1)
+            self.streams.decided(np.array([self.place]), [action], 1, 0.0)
         return steps, frames if asked.any() else None
 
 

@@ -18,6 +18,7 @@ from protege.games.tempest.task import drawing
 from protege.games.tempest.task.actions import ACTIONS
 from protege.games.tempest.task.env import TASK_VERSION, Frames, starts
 from protege.games.tempest.task.recordings import save_recording
+from protege.learn.state import named_weights
 from protege.runs import checkpoints
 from protege.runs.metrics import Metric
 from protege.runs.run import create_run, open_run
@@ -49,7 +50,7 @@ def save_weights(path, seed: int) -> None:
     torch.manual_seed(seed)
     network = ValueNetwork((8,))
     state = {"widths": [8], "visible_only": False}
-    tensors = checkpoints.weights(network, "network")
+    tensors = named_weights(network, "network")
     checkpoints.save(path, tensors, state, kind=CHECKPOINT_KIND, task_version=TASK_VERSION)
 
 

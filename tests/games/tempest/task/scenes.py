@@ -250,11 +250,12 @@ def save_rainbow(folder: Path, **options: bool) -> Path:
     from protege.games.tempest.agents.attention import CHECKPOINT_KIND, AttentionConfig, build_network, shape_of
     from protege.games.tempest.task.env import TASK_VERSION
     from protege.learn.rainbow import RainbowConfig
+    from protege.learn.state import named_weights
     from protege.runs import checkpoints
 
     torch.manual_seed(5)
     shape = shape_of(AttentionConfig(hidden=32, depth=1, **options), RainbowConfig())
-    tensors = checkpoints.weights(build_network(shape), "network")
+    tensors = named_weights(build_network(shape), "network")
     path = folder / "rainbow.safetensors"
     checkpoints.save(path, tensors, {"shape": shape}, kind=CHECKPOINT_KIND, task_version=TASK_VERSION)
     return path

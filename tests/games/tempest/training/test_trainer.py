@@ -26,7 +26,8 @@ from protege.games.tempest.training.metrics import METRICS, Accounts, Windows
 from protege.games.tempest.training.simulator import Episode
 from protege.games.tempest.training.trainer import TRAINER
 from protege.learn.rainbow import Rainbow
-from protege.runs.checkpoints import CheckpointMismatch, load
+from protege.learn.state import StateMismatch
+from protege.runs.checkpoints import load
 from protege.runs.run import create_run, open_run
 from protege.train.estimate import estimate
 from protege.train.loop import train
@@ -137,7 +138,7 @@ def test_what_can_be_done_next_is_told_with_the_folder_the_run_is_in(tmp_path, c
 def test_another_network_is_refused_and_the_checkpoint_stays(tmp_path):
     run = train(TRAINER, TINY, Notes(), name="r", folder=tmp_path)
     before = run.last.read_bytes()
-    with pytest.raises(CheckpointMismatch, match="network"):
+    with pytest.raises(StateMismatch, match="network"):
         train(
             TRAINER, replace(TINY, pqn=replace(TINY.pqn, widths=(17,))), Notes(), name="r", resume=True, folder=tmp_path
         )
