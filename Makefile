@@ -1,6 +1,6 @@
 # make run     train a pupil for 10 minutes, then measure it beside its teachers; MINUTES=3 for less
 # make test    every test, as CI runs them
-# make check   formatting, types and the fast tests; pre-commit runs it
+# make check   formatting, types and the fast tests, of the page and of Lua too; pre-commit runs it
 # make prove   the long proofs: "make prove NAME" for one of them
 # make clean   remove what can be made again
 #
@@ -18,7 +18,7 @@ PROOF := $(wordlist 2,99,$(MAKECMDGOALS))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check prove clean $(PROOF)
+.PHONY: help run test check check-page prove clean $(PROOF)
 
 help:
 	@sed -n 's/^# \(make [a-z]*  *\)/  \1/p' $(firstword $(MAKEFILE_LIST))
@@ -46,6 +46,10 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 -q -m "not slow and not network and not mame and not browser" $(ARGS)
 	$(BIN)/python scripts/check
+	@$(MAKE) --no-print-directory check-page
+
+check-page:
+	@scripts/check-page
 
 prove: $(STAMP)
 	@scripts/system-packages tests
@@ -59,5 +63,5 @@ $(PROOF): prove
 endif
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) node_modules build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find protege tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -124,7 +124,7 @@ def run_watch_echelon(command: WatchEchelon) -> int:
     from urllib.parse import urlencode
 
     from protege.cli.playing import serve_page
-    from protege.games.echelon.page.views import EchelonShows
+    from protege.games.echelon.page.views import EchelonViews
     from protege.games.echelon.recordings.recording import Recording
     from protege.runs.run import open_run
 
@@ -139,11 +139,11 @@ def run_watch_echelon(command: WatchEchelon) -> int:
         Recording.open(path).checked()  # what cannot be shown is said here, before a page opens
     if command.run:
         open_run(command.run, command.runs).close()
-        return serve_page(command, f"/battle?{urlencode({'run': command.run})}")
-    if not command.recording and not EchelonShows(command.runs).about()["battles"]:
+        return serve_page(command, f"/echelon/battle?{urlencode({'run': command.run})}")
+    if not command.recording and not EchelonViews(command.runs).about()["battles"]:
         return _watch_new_battle(command)
     settings = {"given": 0, "beside": 1} if command.beside else {"given": 0} if command.recording else {}
-    return serve_page(command, f"/battle?{urlencode(settings)}", recordings=recordings)
+    return serve_page(command, f"/echelon/battle?{urlencode(settings)}", recordings=recordings)
 
 
 def _tell(command: WatchEchelon) -> int:
@@ -167,7 +167,7 @@ def _watch_new_battle(command: WatchEchelon) -> int:
         print("no battle is recorded yet: the champion fights expert (protege match echelon makes others)", flush=True)
         path = Path(folder) / "champion-expert.rec"
         fight("champion", "expert", path)
-        return serve_page(command, "/battle?given=0", recordings=[path])
+        return serve_page(command, "/echelon/battle?given=0", recordings=[path])
 
 
 def run_record_echelon(command: RecordEchelon) -> int:

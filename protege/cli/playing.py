@@ -216,7 +216,7 @@ def run_watch(command: Watch) -> int:
     if not 1 <= command.level <= 99:
         raise ProtegeError(f"level must be 1 to 99; got {command.level}")
     settings = {"player": command.player, "level": command.level, "games": command.games}
-    return serve_page(command, f"/live?{urlencode(settings)}", players=(command.player,))
+    return serve_page(command, f"/tempest/live?{urlencode(settings)}", players=(command.player,))
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,7 @@ class Play:
 
 
 def run_play(command: Play) -> int:
-    return serve_page(command, "/play")
+    return serve_page(command, "/tempest/play")
 
 
 class PageCommand(Protocol):
@@ -251,10 +251,10 @@ def serve_page(command: PageCommand, view: str, *, players: Sequence[str] = (), 
     """Serve until Ctrl-C, with the page opened at a view; it could not name these players and recordings by itself."""
     import webbrowser
 
-    from protege.dashboard.live import Shows
+    from protege.dashboard.live import Views
     from protege.dashboard.server import Served, serve
-    from protege.games.echelon.page.views import EchelonShows
-    from protege.games.tempest.page.views import TempestShows
+    from protege.games.echelon.page.views import EchelonViews
+    from protege.games.tempest.page.views import TempestViews
 
     def ready(page: Served) -> None:
         print(f"dashboard: {page.link(view)}", flush=True)
@@ -264,9 +264,9 @@ def serve_page(command: PageCommand, view: str, *, players: Sequence[str] = (), 
         if not command.no_browser and has_screen:  # without one, a text browser might take over the terminal
             webbrowser.open(page.link(view))
 
-    games: dict[str, Shows] = {
-        "tempest": TempestShows(command.runs, players),
-        "echelon": EchelonShows(command.runs, recordings),
+    games: dict[str, Views] = {
+        "tempest": TempestViews(command.runs, players),
+        "echelon": EchelonViews(command.runs, recordings),
     }
     serve(
         games, folder=command.runs, host=command.host, port=command.port, ready=ready,

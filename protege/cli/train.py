@@ -219,9 +219,9 @@ def trained(
 
 def page_beside(tell: Callable[[str], None], runs: Path) -> Any:
     """The page of a folder of runs in a process of its own; `tell` gets the line that says where it is."""
-    from protege.dashboard.process import Beside
+    from protege.dashboard.process import ServerProcess
 
-    return Beside(["dashboard", "--no-browser", "--runs", str(runs)], tell)
+    return ServerProcess(["dashboard", "--no-browser", "--runs", str(runs)], tell)
 
 
 def minutes_for_more(run: Any, more: float) -> int:

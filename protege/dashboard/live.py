@@ -1,7 +1,7 @@
-"""Games on show: a thread plays each while anybody watches, and every viewer gets the newest picture he can take.
+"""Live views: a thread advances each while anybody watches, and every viewer gets the newest picture he can take.
 
-A show comes from a game's own module (`Show`), opened by name; what its messages hold is between it and the page.
-Viewers who ask for the same shared show see the same one. A slow viewer misses pictures; nothing piles up.
+A live view comes from a game's own module (`LiveView`), opened by kind; what its messages hold is between it and the
+page. Viewers who ask for the same shared view see the same one. A slow viewer misses pictures; nothing piles up.
 """
 
 import asyncio
@@ -11,20 +11,22 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from protege import ProtegeError
 
-MOST_STAGES: Final = 12  # shows going on at once, in all
-MOST_SAID: Final = 200  # words of viewers kept until the next tick
-MOST_WAITING: Final = 2  # messages kept for a viewer who is slower than the show
+MOST_VIEWS: Final = 12  # open at once, in all
+MOST_SAID: Final = 200  # messages of viewers kept until the next tick
+MOST_WAITING: Final = 2  # messages kept for a viewer who is slower than the view
 FULL: Final = 1013  # "try again later" among the websocket codes
-HOPELESS: Final = 4000  # our own: the show cannot be opened, and the text before it said why
+HOPELESS: Final = 4000  # our own: the view cannot be opened, and the text before it said why
 
 
-class Show(Protocol):
+class LiveView(Protocol):
     """A game that goes on."""
 
     rate: float  # ticks a second
@@ -36,19 +38,40 @@ class Show(Protocol):
         """What a viewer says, always between two ticks."""
 
 
-class Shows(Protocol):
-    """What a game has on offer."""
+@dataclass(frozen=True)
+class Tab:
+    """A view of the page that belongs to one game."""
+
+    name: str  # in its address, #/GAME/NAME
+    title: str
+    module: str  # ES module in the game's static folder; its default export draws the view
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a game adds to the page: files in its own folder, served under /games/GAME/."""
+
+    static: Path | None = None
+    tabs: tuple[Tab, ...] = ()
+    styles: tuple[str, ...] = ()
+    links: str = ""  # ES module: a run's preview, and where recordings and matches are watched
+
+
+class Views(Protocol):
+    """What of a game can be watched."""
 
     game: str
+    unit: str  # what a step of its runs is
+    page: Page
 
     def about(self) -> dict[str, Any]:
-        """What a page needs to know to ask for shows: who can be watched, and what else there is to choose."""
+        """What a page needs to know to ask for live views: who can be watched, and what else there is to choose."""
 
     def shared(self, kind: str) -> bool:
-        """Whether viewers with the same settings see the same show."""
+        """Whether viewers with the same settings see the same live view."""
 
-    def open(self, kind: str, settings: Mapping[str, str]) -> Show:
-        """A new show; raises `ProtegeError` for settings that make no sense."""
+    def open(self, kind: str, settings: Mapping[str, str]) -> LiveView:
+        """A new live view; raises `ProtegeError` for settings that make no sense."""
 
     def high_scores(self) -> list[dict[str, Any]]:
         """The best games people played here."""
@@ -57,46 +80,46 @@ class Shows(Protocol):
         """A recording that pages unpack themselves; raises `ProtegeError` where there is none or it is damaged."""
 
 
-class Stage:
-    """One show, its thread and its viewers. All but `_play` runs in the event loop."""
+class Broadcast:
+    """One live view, its thread and its viewers. All but `_play` runs in the event loop."""
 
-    def __init__(self, open_show: Callable[[], Show], name: str) -> None:
+    def __init__(self, open_view: Callable[[], LiveView], name: str) -> None:
         self.viewers: set[asyncio.Queue[bytes | str | None]] = set()
         self.said: deque[Mapping[str, Any]] = deque(maxlen=MOST_SAID)  # by viewers since the last tick
-        self._open = open_show
+        self._open = open_view
         self._loop = asyncio.get_running_loop()
         self._closed = threading.Event()
         threading.Thread(target=self._play, name=name, daemon=True).start()
 
     def enter(self) -> asyncio.Queue[bytes | str | None]:
         """A viewer's messages: pictures, texts about what is wrong, and None at the end."""
-        seat: asyncio.Queue[bytes | str | None] = asyncio.Queue(MOST_WAITING)
-        self.viewers.add(seat)
-        return seat
+        messages: asyncio.Queue[bytes | str | None] = asyncio.Queue(MOST_WAITING)
+        self.viewers.add(messages)
+        return messages
 
-    def leave(self, seat: asyncio.Queue[bytes | str | None]) -> bool:
-        """True when that was the last viewer: then the show ends."""
-        self.viewers.discard(seat)
+    def leave(self, messages: asyncio.Queue[bytes | str | None]) -> bool:
+        """True when that was the last viewer: then the live view ends."""
+        self.viewers.discard(messages)
         if not self.viewers:
             self._closed.set()
         return not self.viewers
 
     def _send(self, message: bytes | str | None) -> None:
-        for seat in self.viewers:
-            while seat.full():
-                seat.get_nowait()
-            seat.put_nowait(message)
+        for messages in self.viewers:
+            while messages.full():
+                messages.get_nowait()
+            messages.put_nowait(message)
 
     def _play(self) -> None:
         try:
-            show = self._open()
+            view = self._open()
             due = time.monotonic()
             while not self._closed.is_set():
                 while self.said:
-                    show.hear(self.said.popleft())
-                self._tell(show.tick())
+                    view.hear(self.said.popleft())
+                self._tell(view.tick())
                 # A machine that cannot keep up shows the game slower, not in jumps.
-                due = max(due + 1 / show.rate, time.monotonic() - 0.1)
+                due = max(due + 1 / view.rate, time.monotonic() - 0.1)
                 self._closed.wait(max(0.0, due - time.monotonic()))
         except ProtegeError as problem:
             self._tell(json.dumps({"error": str(problem)}))
@@ -108,15 +131,15 @@ class Stage:
             self._loop.call_soon_threadsafe(self._send, message)
 
 
-class Theatre:
-    """Every show that is going on."""
+class LiveViews:
+    """Every live view that is open."""
 
-    def __init__(self, games: Mapping[str, Shows]) -> None:
+    def __init__(self, games: Mapping[str, Views]) -> None:
         self.games = games
-        self.stages: dict[object, Stage] = {}
+        self.broadcasts: dict[object, Broadcast] = {}
 
-    async def visit(self, socket: WebSocket) -> None:
-        """Let one viewer watch until he leaves or the show ends."""
+    async def watch(self, socket: WebSocket) -> None:
+        """Let one viewer watch until he leaves or the live view ends."""
         await socket.accept()
         game, kind = socket.path_params["game"], socket.path_params["kind"]
         settings = dict(socket.query_params)
@@ -124,29 +147,29 @@ class Theatre:
             known = ", ".join(self.games) or "none"
             await self._turn_away(socket, HOPELESS, f"there is no game {game!r} here: the games are {known}")
             return
-        shows = self.games[game]
-        key: object = (game, kind, *sorted(settings.items())) if shows.shared(kind) else object()
-        if key not in self.stages:
-            if len(self.stages) >= MOST_STAGES:
-                await self._turn_away(socket, FULL, f"{MOST_STAGES} games are being watched, no more fit: close one")
+        views = self.games[game]
+        key: object = (game, kind, *sorted(settings.items())) if views.shared(kind) else object()
+        if key not in self.broadcasts:
+            if len(self.broadcasts) >= MOST_VIEWS:
+                await self._turn_away(socket, FULL, f"{MOST_VIEWS} games are being watched, no more fit: close one")
                 return
-            self.stages[key] = Stage(lambda: shows.open(kind, settings), f"{kind} {game}")
-        stage = self.stages[key]
-        seat = stage.enter()
-        listening = asyncio.create_task(self._listen(socket, stage))
-        showing = asyncio.create_task(self._show(socket, seat))
+            self.broadcasts[key] = Broadcast(lambda: views.open(kind, settings), f"{kind} {game}")
+        broadcast = self.broadcasts[key]
+        messages = broadcast.enter()
+        listening = asyncio.create_task(self._listen(socket, broadcast))
+        sending = asyncio.create_task(self._send(socket, messages))
         try:
-            await asyncio.wait({listening, showing}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({listening, sending}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            if stage.leave(seat):
-                self.stages.pop(key, None)
-            for task in (listening, showing):
+            if broadcast.leave(messages):
+                self.broadcasts.pop(key, None)
+            for task in (listening, sending):
                 task.cancel()
-            await asyncio.gather(listening, showing, return_exceptions=True)
+            await asyncio.gather(listening, sending, return_exceptions=True)
 
-    async def _show(self, socket: WebSocket, seat: asyncio.Queue[bytes | str | None]) -> None:
+    async def _send(self, socket: WebSocket, messages: asyncio.Queue[bytes | str | None]) -> None:
         failed = False
-        while (message := await seat.get()) is not None:
+        while (message := await messages.get()) is not None:
             if isinstance(message, str):
                 failed = True
                 await socket.send_text(message)
@@ -154,7 +177,7 @@ class Theatre:
                 await socket.send_bytes(message)
         await socket.close(HOPELESS if failed else 1011)
 
-    async def _listen(self, socket: WebSocket, stage: Stage) -> None:
+    async def _listen(self, socket: WebSocket, broadcast: Broadcast) -> None:
         while True:
             try:
                 words = json.loads(await socket.receive_text())
@@ -163,7 +186,7 @@ class Theatre:
             except (ValueError, RecursionError):
                 continue
             if isinstance(words, dict):
-                stage.said.append(words)
+                broadcast.said.append(words)
 
     async def _turn_away(self, socket: WebSocket, code: int, reason: str) -> None:
         await socket.send_text(json.dumps({"error": reason}))

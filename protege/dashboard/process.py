@@ -1,4 +1,4 @@
-"""The page beside a training: in a process of its own, started and ended by the one that trains.
+"""The server in a process of its own, started and ended by the one that trains.
 
 The server reads files, so it needs nothing from the training; in the same process it would take its turns at the
 interpreter, and a page with many viewers would slow the learner down. Apart, it costs the training a thread that waits.
@@ -15,7 +15,7 @@ from typing import Any, Final
 READY: Final = "dashboard: "  # how the line begins in which the server says where it is
 
 
-class Beside:
+class ServerProcess:
     """Runs the page for as long as this process lives.
 
     Its standard input is a pipe from here: however this process ends, the pipe closes and the other one stops.

@@ -1,4 +1,4 @@
-"""Serves the page: run folders to read, games on show, and one way back, a command appended to a run's inbox.
+"""Serves the page: run folders to read, live views, and one way back, a command appended to a run's inbox.
 
 Reads files and knows no game: whoever starts it hands in what can be watched and played.
 """
@@ -33,9 +33,9 @@ from protege import ProtegeError, __version__
 from protege.dashboard.feeds import Feeds, Place, columns, places
 from protege.dashboard.guard import Guard, is_loopback
 from protege.dashboard.leagues import Leagues
-from protege.dashboard.live import Shows, Theatre
+from protege.dashboard.live import LiveViews, Views
 from protege.runs.metrics import MetricError
-from protege.runs.run import RunError, list_runs, open_run, runs_folder
+from protege.runs.run import RunError, Summary, list_runs, open_run, runs_folder
 from protege.train.controls import CONTROLS
 
 PORT: Final = 8765
@@ -67,11 +67,12 @@ class Order(msgspec.Struct, forbid_unknown_fields=True):
 class Pages:
     """The answers, one method for each address."""
 
-    def __init__(self, folder: Path, games: Mapping[str, Shows]) -> None:
+    def __init__(self, folder: Path, games: Mapping[str, Views]) -> None:
         self.folder = folder
         self.games = games
         self.feeds = Feeds(folder)
-        self.theatre = Theatre(games)
+        self.live = LiveViews(games)
+        self._score_units: dict[tuple[str, str], str] = {}  # by run, and when it was created
         self.viewers = 0
         self.guard: Guard | None = None
 
@@ -92,15 +93,21 @@ class Pages:
             Route("/api/games/{game}/file", self.file),
             *Leagues(self.folder).routes(),
             WebSocketRoute("/api/feed", self.feed),
-            WebSocketRoute("/api/games/{game}/{kind}", self.theatre.visit),
+            WebSocketRoute("/api/games/{game}/{kind}", self.live.watch),
+            *self._game_files(),
             Mount("/", StaticFiles(directory=STATIC, html=True)),
         ]
+
+    def _game_files(self) -> list[Mount]:
+        """What each game draws itself, from the game's own folder."""
+        folders = {name: views.page.static for name, views in self.games.items()}
+        return [Mount(f"/games/{name}", StaticFiles(directory=folder)) for name, folder in folders.items() if folder]
 
     def about(self, request: Request) -> Response:
         return JSONResponse(
             {
                 "version": __version__,
-                "games": list(self.games),
+                "games": [_about(name, views) for name, views in self.games.items()],
                 "controls": [asdict(control) for control in CONTROLS.values()],
             }
         )
@@ -110,7 +117,8 @@ class Pages:
         return JSONResponse({"ok": self._is_trusted(request)})
 
     def runs(self, request: Request) -> Response:
-        return JSONResponse([asdict(summary) for summary in reversed(list_runs(self.folder))])
+        summaries = reversed(list_runs(self.folder))
+        return JSONResponse([asdict(one) | {"score_unit": self._score_unit(one)} for one in summaries])
 
     def run(self, request: Request) -> Response:
         with open_run(request.path_params["name"], self.folder) as run:
@@ -250,14 +258,35 @@ class Pages:
                 await asyncio.wait_for(changed.wait(), LOOK_SECONDS)
             changed.clear()
 
-    def _game(self, request: Request) -> Shows:
+    def _game(self, request: Request) -> Views:
         game = request.path_params["game"]
         if game not in self.games:
             raise RunError(f"there is no game {game!r} here: the games are {', '.join(self.games) or 'none'}")
         return self.games[game]
 
+    def _score_unit(self, summary: Summary) -> str:
+        """The unit of the metric by which a run is judged; it is declared once and for all."""
+        key = summary.name, summary.created
+        if key not in self._score_units and summary.best_score is not None:
+            with open_run(summary.name, self.folder) as run:
+                score = run.info().score
+                self._score_units[key] = next((one.unit for one in run.metrics.declared() if one.name == score), "")
+        return self._score_units.get(key, "")
+
     def _is_trusted(self, request: Request) -> bool:
         return self.guard is not None and self.guard.knows(request.headers.get("authorization"))
+
+
+def _about(name: str, views: Views) -> dict[str, Any]:
+    """What the page needs to know of a game to show what is its own."""
+    page, place = views.page, f"/games/{name}/"
+    return {
+        "name": name,
+        "unit": views.unit,
+        "tabs": [asdict(tab) | {"module": place + tab.module} for tab in page.tabs],
+        "styles": [place + style for style in page.styles],
+        "links": place + page.links if page.links else None,
+    }
 
 
 def _number(asked: Mapping[str, str], name: str, default: Any) -> Any:
@@ -277,7 +306,7 @@ def _as_answer(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": str(error)}, 404 if isinstance(error, RunError) else 400)
 
 
-def make_app(folder: Path, games: Mapping[str, Shows], host: str, token: str) -> ASGIApp:
+def make_app(folder: Path, games: Mapping[str, Views], host: str, token: str) -> ASGIApp:
     """The application, behind its guard."""
     pages = Pages(folder, games)
     app = Starlette(routes=pages.routes(), exception_handlers={ProtegeError: _as_answer})
@@ -317,7 +346,7 @@ def listen(host: str, port: int) -> tuple[socket.socket, str]:
 
 
 def serve(
-    games: Mapping[str, Shows], *, folder: Path | None = None, host: str = "127.0.0.1", port: int = PORT,
+    games: Mapping[str, Views], *, folder: Path | None = None, host: str = "127.0.0.1", port: int = PORT,
     ready: Callable[[Served], None], until_stdin_closes: bool = False,
 ) -> None:  # fmt: skip
     """Serve until Ctrl-C, or until standard input ends."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from queue import Queue
 from typing import Any
 
-from protege.dashboard.live import Shows
+from protege.dashboard.live import Views
 from protege.dashboard.server import Served, serve
 from protege.runs.metrics import Metric
 from protege.runs.run import Training, create_run
@@ -24,7 +24,7 @@ METRICS = (
 
 
 @contextmanager
-def served(folder: Path, games: Mapping[str, Shows] | None = None, **settings: Any) -> Iterator[Served]:
+def served(folder: Path, games: Mapping[str, Views] | None = None, **settings: Any) -> Iterator[Served]:
     """A server on some free port, unless `settings` say otherwise."""
     found: Queue[Served] = Queue()
     given = {"port": 0, **settings}

@@ -15,7 +15,7 @@ import pytest
 from protege.dashboard import server
 from protege.games.tempest.page.human import HumanGame
 from protege.games.tempest.page.live import LiveGames
-from protege.games.tempest.page.views import TempestShows
+from protege.games.tempest.page.views import TempestViews
 from protege.runs.metrics import Metric
 from protege.runs.run import create_run, open_run
 from protege.train.controls import Scheduled, Switches
@@ -47,7 +47,7 @@ def visits(browser: Any) -> Iterator[Visits]:
 @pytest.fixture
 def one(tmp_path: Path) -> Iterator[Any]:
     """A run in training with 50 turns of values and every switch there is, and its page."""
-    with make_run(tmp_path, "one") as run, served(tmp_path, {"tempest": TempestShows(tmp_path)}) as page:
+    with make_run(tmp_path, "one") as run, served(tmp_path, {"tempest": TempestViews(tmp_path)}) as page:
         run.show_switches(Switches(1e-3, dict.fromkeys(("attention", "replay", "flush"), str)).view())
         yield run, page
 
@@ -175,7 +175,7 @@ def test_the_page_loads_without_an_error_and_asks_nobody_else(one, visits, monke
     monkeypatch.setattr(server, "LOOK_SECONDS", 0.2)
     page = visits.open(served_page.url)
     chart(page, "loss").wait_for()
-    for view in ("#/live?player=teacher", "#/play", "#/"):
+    for view in ("#/tempest/live?player=teacher", "#/tempest/play", "#/"):
         page.goto(served_page.url + view)
         page.wait_for_timeout(700)
     assert visits.errors == [] and visits.hosts == {served_page.url.split("/")[2]}
@@ -444,7 +444,7 @@ def test_a_switch_that_the_run_does_not_confirm_goes_back(one, visits):
 
 def test_a_grid_of_games_is_watched_and_paused(one, visits):
     _, served_page = one
-    page = visits.open(f"{served_page.url}#/live?player=teacher&games=4&level=9")
+    page = visits.open(f"{served_page.url}#/tempest/live?player=teacher&games=4&level=9")
     moves(page, ".stage canvas:nth-child(4)")
     assert page.locator(".control").inner_text() == "teacher"
     assert re.fullmatch(r"(stay|(left|right) \d+)( \+ fire)?( \+ zap)?", page.locator(".action").inner_text())
@@ -459,8 +459,8 @@ def test_a_grid_of_games_is_watched_and_paused(one, visits):
 
 def test_a_rainbow_pupils_distributions_and_attention_are_shown(tmp_path, visits):
     pupil = str(save_rainbow(tmp_path))
-    with served(tmp_path, {"tempest": TempestShows(tmp_path, (pupil,))}) as served_page:
-        page = visits.open(f"{served_page.url}#/live?{urlencode({'player': pupil, 'level': 9})}")
+    with served(tmp_path, {"tempest": TempestViews(tmp_path, (pupil,))}) as served_page:
+        page = visits.open(f"{served_page.url}#/tempest/live?{urlencode({'player': pupil, 'level': 9})}")
         moves(page, ".stage canvas")
         page.locator(".values .chances").nth(4).wait_for()
         assert re.match("returns from −?-?100 to 100", page.locator(".values .chances").first.get_attribute("title"))
@@ -476,7 +476,7 @@ def test_a_rainbow_pupils_distributions_and_attention_are_shown(tmp_path, visits
 
 def test_an_evaluation_game_is_played_paused_stepped_and_scrubbed(one, visits):
     _, served_page = one
-    page = visits.open(f"{served_page.url}#/live?player=teacher&kind=film&seed=1&number=2")
+    page = visits.open(f"{served_page.url}#/tempest/live?player=teacher&kind=film&seed=1&number=2")
 
     def tick() -> int:
         return int(page.get_attribute(".film", "data-tick") or 0)
@@ -499,7 +499,7 @@ def test_an_evaluation_game_is_played_paused_stepped_and_scrubbed(one, visits):
 
 def test_a_player_that_is_not_there_is_explained(one, visits):
     _, served_page = one
-    page = visits.open(f"{served_page.url}#/live?player=nobody")
+    page = visits.open(f"{served_page.url}#/tempest/live?player=nobody")
     page.locator(".stage-note", has_text="there is no player 'nobody' here").wait_for()
 
 
@@ -523,7 +523,7 @@ def steady_lane(page: Any) -> int:
 def my_game(one, visits) -> Any:
     """A game of one's own that has just begun: for some seconds nothing can harm the ship."""
     _, served_page = one
-    page = visits.open(f"{served_page.url}#/play")
+    page = visits.open(f"{served_page.url}#/tempest/play")
     page.locator(".start").wait_for(timeout=1000 * LONG_PATIENCE_S)
     page.click(".start")
     page.wait_for_selector('.play-view[data-state="playing"]')
@@ -570,7 +570,7 @@ def test_a_game_waits_while_it_is_paused(my_game):
 def test_a_good_game_ends_in_the_table(one, visits, monkeypatch):
     _, served_page = one
     monkeypatch.setattr(HumanGame, "rate", 1000.0)
-    page = visits.open(f"{served_page.url}#/play")
+    page = visits.open(f"{served_page.url}#/tempest/play")
     page.locator(".start").wait_for(timeout=1000 * LONG_PATIENCE_S)
     page.click(".start")
     page.keyboard.down(" ")
@@ -607,7 +607,12 @@ def test_nothing_is_wider_than_a_phone(one, visits, width):
     _, served_page = one
     page = visits.open(served_page.url, {"width": width, "height": 700}, has_touch=True)
     wide = "document.documentElement.scrollWidth > innerWidth"
-    for view in ("#/run/one", "#/live?player=teacher&games=4", "#/live?player=teacher&kind=film", "#/play"):
+    for view in (
+        "#/run/one",
+        "#/tempest/live?player=teacher&games=4",
+        "#/tempest/live?player=teacher&kind=film",
+        "#/tempest/play",
+    ):
         page.goto(served_page.url + view)
         page.wait_for_timeout(800)
         assert not page.evaluate(wide), view
@@ -650,8 +655,8 @@ def test_the_heap_is_flat_over_ten_accelerated_minutes(tmp_path, visits, monkeyp
     monkeypatch.setattr(server, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr("protege.dashboard.feeds.REMEMBERED_S", 0.0)
     monkeypatch.setattr(LiveGames, "rate", 20 * LiveGames.rate)
-    with make_run(tmp_path, "one") as run, served(tmp_path, {"tempest": TempestShows(tmp_path)}) as served_page:
-        charts, game = visits.open(served_page.url), visits.open(f"{served_page.url}#/live?player=teacher")
+    with make_run(tmp_path, "one") as run, served(tmp_path, {"tempest": TempestViews(tmp_path)}) as served_page:
+        charts, game = visits.open(served_page.url), visits.open(f"{served_page.url}#/tempest/live?player=teacher")
         wait_until(lambda: points(charts, "loss") == 50)
         moves(game, ".stage canvas")
         sizes = []

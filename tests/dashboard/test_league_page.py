@@ -10,9 +10,9 @@ import pytest
 
 from protege.games.echelon.agents import contest as echelon
 from protege.games.echelon.agents.match import Setting
-from protege.games.echelon.page.views import EchelonShows
+from protege.games.echelon.page.views import EchelonViews
 from protege.games.tempest.agents import contest as tempest
-from protege.games.tempest.page.views import TempestShows
+from protege.games.tempest.page.views import TempestViews
 from protege.league.league import League, create_league
 from protege.league.ledger import Game, Result
 from protege.league.matchmaking import MAIN_EXPLOITER
@@ -128,11 +128,11 @@ def test_an_entry_shows_its_style_and_its_latest_matches(page_of_league):
     assert page.locator('.figure[data-figure="fire_share"] output').inner_text() == "32.5 %"
     assert "Plays most like random" in page.locator(".alike").inner_text()
     watch = page.locator(".matches .watch").first.get_attribute("href")
-    assert re.fullmatch(r"#/battle\?league=ladder&file=\d+\.rec", watch), watch
+    assert re.fullmatch(r"#/echelon/battle\?league=ladder&file=\d+\.rec", watch), watch
     page.click(".standings tr:has-text('teacher-full')")
     wait_until(lambda: page.locator(".league-entry h2").inner_text() == "teacher-full")
     film = page.locator(".matches .watch").last.get_attribute("href")
-    assert film.startswith("#/live?kind=film&player=teacher-full&league=ladder")
+    assert film.startswith("#/tempest/live?kind=film&player=teacher-full&league=ladder")
 
 
 def test_a_recorded_battle_is_one_click_away(tmp_path, visits):  # noqa: F811
@@ -140,7 +140,7 @@ def test_a_recorded_battle_is_one_click_away(tmp_path, visits):  # noqa: F811
     with create_league(tmp_path / "duels", duel, echelon.SCRIPTED, echelon.ANCHOR) as league:
         hard, easy = (league.opponent(league.find(name)) for name in ("hard", "easy"))
         league.file(echelon.Contest(duel).play(hard, easy, range(1), record=1), ends_period=True)
-    with served(tmp_path, {"echelon": EchelonShows(tmp_path)}) as served_page:
+    with served(tmp_path, {"echelon": EchelonViews(tmp_path)}) as served_page:
         page = visits.open(f"{served_page.url}#/league/duels?entry={easy.id}")
         page.set_default_timeout(1000 * LONG_PATIENCE_S)
         for link in (".matches .watch", ".standings tr:has-text('hard') .row-watch"):
@@ -156,7 +156,7 @@ def test_a_tempest_game_of_a_match_is_one_click_away(tmp_path, visits):  # noqa:
     with create_league(tmp_path / "short", short, tempest.SCRIPTED, tempest.ANCHOR) as league:
         chance, teacher = (league.opponent(league.find(name)) for name in ("random", "teacher"))
         league.file(tempest.Contest(short).play(chance, teacher, range(1)), ends_period=True)
-    with served(tmp_path, {"tempest": TempestShows(tmp_path)}) as served_page:
+    with served(tmp_path, {"tempest": TempestViews(tmp_path)}) as served_page:
         page = visits.open(f"{served_page.url}#/league/short?entry={chance.id}")
         page.set_default_timeout(1000 * LONG_PATIENCE_S)
         page.locator(".matches .watch").click()

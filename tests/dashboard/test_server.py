@@ -20,13 +20,14 @@ from protege.cli import __main__ as cli
 from protege.dashboard import live, server
 from protege.dashboard.feeds import Feeds, Place, history
 from protege.dashboard.guard import BODY_BYTES, Guard
-from protege.dashboard.process import Beside
+from protege.dashboard.process import ServerProcess
 from protege.dashboard.server import ServerError, listen
 from protege.runs.metrics import Metric
 from protege.runs.run import open_run
 from tests.dashboard.serving import log, make_run, served
 
 COMMAND = {"command": "save"}
+GAMES = Path(server.__file__).parents[1] / "games"
 
 
 @pytest.fixture
@@ -359,7 +360,7 @@ def test_the_page_is_made_of_files_and_none_outside_them_can_be_had(page):
     assert "Leon Sorokin" in get(page, "vendor/uplot-LICENSE").text
     for path in ("..%2fserver.py", "%2e%2e/server.py", "static/../../server.py"):
         assert get(page, path).status_code == 404
-    for file in server.STATIC.rglob("*"):
+    for file in [*server.STATIC.rglob("*"), *GAMES.glob("*/page/static/*")]:
         if file.suffix in (".html", ".js", ".css") and "vendor" not in file.parts:
             text = file.read_text()
             assert "https://" not in text and "http://" not in text.replace("http://www.w3.org/2000/svg", ""), file
@@ -409,15 +410,45 @@ def test_the_link_hides_the_token_behind_the_hash():
     assert page.link("/live?level=3") == "http://127.0.0.1:8765/#/live?level=3&token=secret"
 
 
-# --- shows ---
+# --- what games add to the page ---
+
+
+def test_a_game_s_own_files_come_from_its_folder_and_none_outside_it(tmp_path):
+    static = tmp_path / "fair" / "static"
+    static.mkdir(parents=True)
+    (static / "wheel.js").write_text("export default class {}")
+    (static.parent / "secret.py").write_text("nobody's business")
+    (static / "out.js").symlink_to(static.parent / "secret.py")
+    own = live.Page(static, (live.Tab("wheel", "Wheel", "wheel.js"),), ("fair.css",), "links.js")
+    with served(tmp_path / "runs", {"fair": Fair(own), "plain": Fair()}) as page:
+        fair, plain = get(page, "api/about").json()["games"]
+        assert fair == {
+            "name": "fair",
+            "unit": "ride",
+            "tabs": [{"name": "wheel", "title": "Wheel", "module": "/games/fair/wheel.js"}],
+            "styles": ["/games/fair/fair.css"],
+            "links": "/games/fair/links.js",
+        }
+        assert plain == {"name": "plain", "unit": "ride", "tabs": [], "styles": [], "links": None}
+        module = get(page, "games/fair/wheel.js")
+        assert module.status_code == 200 and module.headers["content-type"].startswith("text/javascript")
+        assert module.headers["content-security-policy"].startswith("default-src 'self';")
+        assert module.headers["cache-control"] == "no-cache"
+        outside = ["..%2fsecret.py", "%2e%2e/secret.py", "x/../../secret.py", "%2e%2e%2fsecret.py", "out.js", ""]
+        for path in [*(f"games/fair/{name}" for name in outside), "games/plain/wheel.js", "games/chess/wheel.js"]:
+            assert get(page, path).status_code == 404, path
+        assert get(page, "games/fair/wheel.js", origin="http://evil.example").status_code == 403
+
+
+# --- live views ---
 
 
 class Counting:
-    """A show that counts its ticks and repeats what it hears."""
+    """A live view that counts its ticks and repeats what it hears."""
 
     def __init__(self, settings):
         if settings.get("bad"):
-            raise ProtegeError("this show is closed")
+            raise ProtegeError("this view is closed")
         self.rate = 200.0
         self.ticks = 0
         self.heard = []
@@ -431,12 +462,14 @@ class Counting:
 
 
 class Fair:
-    """A game with live, of which it keeps account."""
+    """A game with live views, of which it keeps account, and perhaps files of its own for the page."""
 
     game = "fair"
+    unit = "ride"
 
-    def __init__(self):
+    def __init__(self, page=live.Page()):
         self.opened = []
+        self.page = page
 
     def about(self):
         return {"players": ["somebody"]}
@@ -455,18 +488,18 @@ class Fair:
         return settings["name"].encode()
 
 
-def show_of(page, path):
+def view_of(page, path):
     return websockets.connect(f"{page.url.replace('http', 'ws')}api/games/fair/{path}")
 
 
-def test_viewers_of_a_shared_show_see_the_same_one_and_it_ends_with_the_last(tmp_path):
+def test_viewers_of_a_shared_view_see_the_same_one_and_it_ends_with_the_last(tmp_path):
     fair = Fair()
 
     async def visit(page):
         async with (
-            show_of(page, "watch?a=1") as one,
-            show_of(page, "watch?a=1") as two,
-            show_of(page, "play?a=1") as own,
+            view_of(page, "watch?a=1") as one,
+            view_of(page, "watch?a=1") as two,
+            view_of(page, "play?a=1") as own,
         ):
             for viewer in (one, two, own):
                 await viewer.recv()
@@ -490,18 +523,18 @@ def test_viewers_of_a_shared_show_see_the_same_one_and_it_ends_with_the_last(tmp
 
 def test_a_slow_viewer_misses_pictures_and_none_pile_up():
     async def doze():
-        stage = live.Stage(lambda: Counting({}), "slow")
-        slow = stage.enter()
+        broadcast = live.Broadcast(lambda: Counting({}), "slow")
+        slow = broadcast.enter()
         await asyncio.sleep(0.5)  # a hundred ticks
         assert slow.qsize() == live.MOST_WAITING
         kept = [json.loads(slow.get_nowait() or "")[0] for _ in range(live.MOST_WAITING)]
         assert kept[0] > 20 and kept[1] == kept[0] + 1, "the newest are kept"
-        assert stage.leave(slow)
+        assert broadcast.leave(slow)
 
     asyncio.run(doze())
 
 
-def test_a_show_that_cannot_be_opened_says_why(tmp_path):
+def test_a_view_that_cannot_be_opened_says_why(tmp_path):
     async def visit(page, path):
         async with websockets.connect(f"{page.url.replace('http', 'ws')}api/games/{path}") as viewer:
             text = json.loads(await viewer.recv())["error"]
@@ -510,18 +543,18 @@ def test_a_show_that_cannot_be_opened_says_why(tmp_path):
             return text, closed.value.rcvd and closed.value.rcvd.code
 
     with served(tmp_path, {"fair": Fair()}) as page:
-        assert asyncio.run(visit(page, "fair/watch?bad=1")) == ("this show is closed", live.HOPELESS)
+        assert asyncio.run(visit(page, "fair/watch?bad=1")) == ("this view is closed", live.HOPELESS)
         reason, code = asyncio.run(visit(page, "chess/watch"))
         assert reason == "there is no game 'chess' here: the games are fair" and code == live.HOPELESS
         assert get(page, "api/games/fair").json() == {"players": ["somebody"]}
         assert get(page, "api/games/fair/scores").json() == [{"initials": "ABC", "score": 5}]
 
 
-def test_no_more_shows_than_a_machine_can_play(tmp_path, monkeypatch):
-    monkeypatch.setattr(live, "MOST_STAGES", 2)
+def test_no_more_live_views_than_a_machine_can_play(tmp_path, monkeypatch):
+    monkeypatch.setattr(live, "MOST_VIEWS", 2)
 
     async def crowd(page):
-        async with show_of(page, "play") as one, show_of(page, "play") as two, show_of(page, "play") as three:
+        async with view_of(page, "play") as one, view_of(page, "play") as two, view_of(page, "play") as three:
             await one.recv(), await two.recv()
             assert "2 games are being watched" in json.loads(await three.recv())["error"]
 
@@ -529,7 +562,7 @@ def test_no_more_shows_than_a_machine_can_play(tmp_path, monkeypatch):
         asyncio.run(asyncio.wait_for(crowd(page), 20))
 
 
-# --- beside a training ---
+# --- in a process of its own ---
 
 
 def wait_for(condition, seconds=60.0):
@@ -548,7 +581,7 @@ def is_up(url):
 
 def test_beside_a_training_the_page_lives_as_long_as_the_training(tmp_path):
     lines: list[str] = []
-    beside = Beside(["dashboard", "--no-browser", "--runs", str(tmp_path), "--port", "0"], lines.append)
+    beside = ServerProcess(["dashboard", "--no-browser", "--runs", str(tmp_path), "--port", "0"], lines.append)
     try:
         wait_for(lambda: lines)
         url = lines[0].removeprefix("dashboard: ").partition("#")[0]
@@ -560,8 +593,8 @@ def test_beside_a_training_the_page_lives_as_long_as_the_training(tmp_path):
 
 def test_the_page_ends_with_a_training_that_was_killed(tmp_path):
     code = (
-        "import sys, time\nfrom protege.dashboard.process import Beside\n"
-        f"Beside(['dashboard', '--no-browser', '--runs', {str(tmp_path)!r}, '--port', '0'],"
+        "import sys, time\nfrom protege.dashboard.process import ServerProcess\n"
+        f"ServerProcess(['dashboard', '--no-browser', '--runs', {str(tmp_path)!r}, '--port', '0'],"
         " lambda line: print(line, flush=True))\ntime.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as training:
@@ -574,7 +607,7 @@ def test_the_page_ends_with_a_training_that_was_killed(tmp_path):
 
 def test_a_page_that_cannot_start_is_told_and_stops_nothing(tmp_path):
     lines: list[str] = []
-    beside = Beside(["dashboard", "--no-browser", "--runs", str(tmp_path), "--host", "256.0.0.1"], lines.append)
+    beside = ServerProcess(["dashboard", "--no-browser", "--runs", str(tmp_path), "--host", "256.0.0.1"], lines.append)
     wait_for(lambda: lines)
     beside.close()
     assert "the page could not be started, training goes on without it" in lines[0]

@@ -11,7 +11,7 @@ from protege.games.echelon.recordings.recording import Recording
 from protege.games.echelon.world.maps import VERSION as MAP_VERSION
 from protege.games.echelon.world.mechs import BLUE, RED
 from protege.games.tempest.agents import contest as tempest
-from protege.games.tempest.page.views import TempestShows
+from protege.games.tempest.page.views import TempestViews
 from protege.league.league import Opponent, create_league
 from protege.league.ledger import LeagueError
 from protege.runs.run import RunError
@@ -100,13 +100,13 @@ def test_players_of_a_league_are_cut_where_the_league_says():
 
 
 def test_players_of_a_league_are_watched_under_their_names_there(tmp_path):
-    shows = TempestShows(tmp_path)
-    film = shows.open("film", {"player": "random", "league": "tempest", "seed": "10", "game": "3"})
+    views = TempestViews(tmp_path)
+    film = views.open("film", {"player": "random", "league": "tempest", "seed": "10", "game": "3"})
     assert b'"player":"random"' in film.tick()
     with pytest.raises(LeagueError, match="league tempest has no entry 'rondom'; did you mean random"):
-        shows.open("film", {"player": "rondom", "league": "tempest"})
+        views.open("film", {"player": "rondom", "league": "tempest"})
     with pytest.raises(RunError, match="is no name for a run"):
-        shows.open("film", {"player": "random", "league": "../../tempest"})
+        views.open("film", {"player": "random", "league": "../../tempest"})
 
 
 def test_the_signature_holds_what_results_depend_on(tmp_path):

@@ -1,20 +1,22 @@
 // The page: which view an address means, the feed of news that all views share, theme and token.
 
+import { loadGames, tabs } from "./games.js";
 import { LeagueView } from "./league.js";
-import { LiveView } from "./live.js";
-import { Line, ask, toast, trust } from "./page.js";
-import { PlayView } from "./play.js";
+import { Line, ask, el, part, toast, trust } from "./page.js";
 import { RunsView } from "./runs.js";
 
-const main = document.getElementById("main");
+const main = part("main", HTMLElement);
 const SILENCE_MS = 13_000; // the server speaks every four seconds
 
 /** News of followed runs over one socket. After a break it goes on where it was. */
 class Feed {
+  /** @type {import("./followed.js").FollowedRun[]} */
+  runs = [];
+  viewers = 0;
+  /** @type {(news: any) => void} */
+  heard = () => {};
+
   constructor() {
-    this.runs = [];
-    this.viewers = 0;
-    this.heard = () => {};
     this.line = new Line("/api/feed", {
       patience: SILENCE_MS,
       opened: () => this.opened(),
@@ -46,7 +48,7 @@ class Feed {
 function connection(state) {
   const before = document.body.dataset.connection;
   document.body.dataset.connection = state;
-  const chip = document.getElementById("connection");
+  const chip = part("connection", HTMLElement);
   chip.textContent = state === "on" ? "live" : "connection lost, trying again";
   if (before === "lost" && state === "on") toast("Connected again");
 }
@@ -54,6 +56,7 @@ function connection(state) {
 // --- views -----------------------------------------------------------------------------------------------------------
 
 let about = { games: [], controls: [] };
+/** @type {any} */
 let view = null;
 const feed = new Feed();
 feed.heard = (news) => view?.follow?.(news);
@@ -78,23 +81,19 @@ function readAddress() {
 function go() {
   const { parts, settings } = readAddress();
   const [name = "run"] = parts;
-  for (const link of document.querySelectorAll("nav a")) {
-    if (link.dataset.view === name) link.setAttribute("aria-current", "page");
+  const tab = tabs().find((one) => one.game === name && one.name === parts[1]);
+  for (const link of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("nav a"))) {
+    if (link.dataset.view === (tab ? `${tab.game}/${tab.name}` : name)) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  document.title =
-    { live: "Live · Protege", play: "Play · Protege", battle: "Battles · Protege", league: "League · Protege" }[name] ??
-    `${parts[1] ?? "Training"} · Protege`;
+  const title = tab?.title ?? (name === "league" ? "League" : (parts[1] ?? "Training"));
+  document.title = `${title} · Protege`;
   if (name === "run") {
     const others = (settings.get("compare") ?? "").split(",").filter(Boolean).map(decodeURIComponent);
     if (!(view instanceof RunsView)) show(new RunsView(feed, about));
     view.open(parts[1] ? [...new Set([parts[1], ...others])] : []);
-  } else if (name === "live") {
-    show(new LiveView("tempest", Object.fromEntries(settings)));
-  } else if (name === "play") {
-    show(new PlayView("tempest"));
-  } else if (name === "battle") {
-    showBattle(Object.fromEntries(settings));
+  } else if (tab) {
+    showTab(tab, Object.fromEntries(settings));
   } else if (name === "league") {
     show(new LeagueView(parts[1], Object.fromEntries(settings)));
   } else {
@@ -102,11 +101,19 @@ function go() {
   }
 }
 
-/** Its pictures need a large library, so it is loaded when somebody asks for it. */
-async function showBattle(settings) {
+/** A game's own view. It may need large libraries, so it is loaded when somebody asks for it. */
+async function showTab(tab, settings) {
   const asked = location.hash;
-  const { BattleView } = await import("./battle-view.js");
-  if (location.hash === asked) show(new BattleView(settings));
+  const { default: View } = await import(tab.module);
+  if (location.hash === asked) show(new View(settings));
+}
+
+/** Links to the games' tabs, between those that are always there. */
+function buildNavigation() {
+  const last = /** @type {HTMLElement} */ (document.querySelector("nav [data-view=league]"));
+  for (const { address, game, name, title } of tabs()) {
+    last.before(el("a", { href: address, "data-view": `${game}/${name}` }, title));
+  }
 }
 
 function show(next) {
@@ -118,7 +125,7 @@ function show(next) {
 // --- theme and token -------------------------------------------------------------------------------------------------
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const themeButton = document.getElementById("theme");
+const themeButton = part("theme", HTMLElement);
 
 function theme() {
   const chosen = localStorage.getItem("protege-theme") ?? (dark.matches ? "dark" : "light");
@@ -134,8 +141,8 @@ themeButton.addEventListener("click", () => {
 dark.addEventListener("change", theme);
 theme();
 
-const trustButton = document.getElementById("trust");
-const tokenDialog = document.getElementById("token-dialog");
+const trustButton = part("trust", HTMLElement);
+const tokenDialog = part("token-dialog", HTMLDialogElement);
 
 function showTrust() {
   trustButton.textContent = trust.ok ? "can steer" : "view only";
@@ -145,7 +152,7 @@ function showTrust() {
 
 trustButton.addEventListener("click", () => tokenDialog.showModal());
 tokenDialog.addEventListener("close", async () => {
-  const input = document.getElementById("token-input");
+  const input = part("token-input", HTMLInputElement);
   if (tokenDialog.returnValue === "use" && input.value.trim()) {
     await trust.use(input.value.replace(/^.*token=/, ""));
     toast(trust.ok ? "This window can steer now" : "That token is not the one of this server", trust.ok ? "" : "bad");
@@ -157,5 +164,7 @@ showTrust();
 
 readAddress(); // before anything is waited for, so that the token is not in sight
 about = await ask("/api/about").catch(() => about);
+await loadGames(about.games);
+buildNavigation();
 addEventListener("hashchange", go);
 go();

@@ -1,27 +1,43 @@
 // The big chart: one family of one or more runs in a dialog, read from the server as finely as the zoom needs.
 
-import uPlot from "./vendor/uplot-1.6.32.js";
-import {
-  ascending,
-  colours,
-  dressed,
-  joined,
-  letters,
-  linesOf,
-  mainOf,
-  nearest,
-  onTwoScales,
-  paintKeys,
-  verticalAxes,
-} from "./charts.js";
-import { address, ask, duration, el, short, toast, whole, withUnit } from "./page.js";
+import uPlot from "/vendor/uplot-1.6.32.js";
+import { colours, dressed, joined, letters, paintKeys, verticalAxes } from "./charts.js";
+import { linesOf, mainOf, onTwoScales } from "./families.js";
+import { duration, short, whole, withUnit } from "./numbers.js";
+import { address, ask, el, toast } from "./page.js";
+import { ascending, nearest } from "./series.js";
 
 const FRESH_MS = 4000; // between two looks at the newest values while nothing is zoomed
 
 /** Opens at once; drag to zoom, double-click to see everything, arrows and + - 0 for the keyboard. */
 export class BigChart {
+  /** @type {uPlot | null} */
+  plot = null;
+  /** @type {{ min: number, max: number } | null} */
+  zoomed = null;
+  all = { min: 0, max: 1 };
+  along = "step";
+  log = false;
+  loads = 0;
+  /** @type {string | null} */
+  shape = null;
+  /** @type {import("./families.js").Drawn[]} */
+  shown = [];
+  /** @type {Record<string, import("./series.js").Columns>[] | null} */
+  found = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  later;
+
+  /**
+   * @param {string} family
+   * @param {import("./families.js").Metric[]} metrics
+   * @param {import("./followed.js").FollowedRun[]} runs
+   */
   constructor(family, metrics, runs) {
-    Object.assign(this, { family, runs, metrics, lines: linesOf(metrics), along: "step", log: false });
+    this.family = family;
+    this.metrics = metrics;
+    this.runs = runs;
+    this.lines = linesOf(metrics);
     this.main = mainOf(this.lines);
     this.place = el("div", {
       class: "big-place",
@@ -30,7 +46,7 @@ export class BigChart {
       "aria-label": `${family}. Arrow keys move the cursor, plus and minus zoom, 0 shows everything.`,
       onkeydown: (event) => this.key(event),
     });
-    this.range = el("output", { class: "big-range", "aria-live": "polite" });
+    this.seen = el("output", { class: "big-range", "aria-live": "polite" });
     this.keys = el("ul", { class: "big-keys" });
     const choice = (text, pressed, act) =>
       el(
@@ -46,7 +62,7 @@ export class BigChart {
         "header",
         {},
         el("h2", {}, family),
-        this.range,
+        this.seen,
         el(
           "button",
           { type: "button", class: "quiet close", "aria-label": "Close", onclick: () => this.element.close() },
@@ -92,16 +108,16 @@ export class BigChart {
 
   /** Read what is to be seen: everything, or the stretch that is zoomed to, in as many points as there are pixels. */
   async load() {
-    const number = (this.loads = (this.loads ?? 0) + 1);
+    const number = ++this.loads;
     const wanted = this.runs.length > 1 ? [this.main.metric] : this.metrics;
     const asked = new URLSearchParams(wanted.map((metric) => ["metric", metric.name]));
-    asked.set("points", Math.min(1500, Math.max(200, this.place.clientWidth)));
+    asked.set("points", String(Math.min(1500, Math.max(200, this.place.clientWidth))));
     asked.set("along", this.along);
     const zoom = this.zoomed;
     if (zoom) {
       const spare = (zoom.max - zoom.min) / 2; // so that a line leaves the picture instead of ending in it
-      asked.set("start", zoom.min - spare);
-      asked.set("stop", zoom.max + spare);
+      asked.set("start", String(zoom.min - spare));
+      asked.set("stop", String(zoom.max + spare));
     }
     try {
       const found = await Promise.all(this.runs.map((run) => ask(`${address("runs", run.name, "series")}?${asked}`)));
@@ -137,15 +153,15 @@ export class BigChart {
   }
 
   single(palette) {
-    const [points] = this.found;
+    const [points] = this.found ?? [];
     return this.lines
       .map((line, i) => {
         const values = points[line.metric.name];
         if (!values?.steps.length) return null;
         const ends =
-          line.low && points[line.low].mean.length === values.mean.length
+          line.low && line.high && points[line.low].mean.length === values.mean.length
             ? [points[line.high].mean, points[line.low].mean]
-            : values.low && this.lines.length < 4
+            : values.low && values.high && this.lines.length < 4
               ? [values.high, values.low]
               : null;
         return {
@@ -159,12 +175,12 @@ export class BigChart {
           colour: line.yardstick ? palette.yardstick : palette.lines[i % palette.lines.length],
         };
       })
-      .filter(Boolean);
+      .filter((line) => line !== null);
   }
 
   compared(palette) {
     const { name, meaning, unit } = this.main.metric;
-    return this.found
+    return (this.found ?? [])
       .map((points, i) => {
         const values = points[name];
         if (!values?.steps.length) return null;
@@ -178,9 +194,10 @@ export class BigChart {
           colour: palette.lines[i % palette.lines.length],
         };
       })
-      .filter(Boolean);
+      .filter((line) => line !== null);
   }
 
+  /** @returns {uPlot.Options} */
   options(palette) {
     const { size, font } = letters();
     const axis = { stroke: palette.text, font, grid: { stroke: palette.grid, width: 1 }, ticks: { show: false } };
@@ -199,7 +216,7 @@ export class BigChart {
       cursor: {
         drag: { x: true, y: false, setScale: false, dist: 6 },
         focus: { prox: 24 },
-        bind: { dblclick: () => () => this.reset() },
+        bind: { dblclick: () => () => (this.reset(), null) },
       },
       focus: { alpha: 0.45 },
       axes: [
@@ -211,7 +228,7 @@ export class BigChart {
       hooks: {
         setCursor: [() => this.tell()],
         setSelect: [(plot) => plot.select.width > 5 && this.choose(plot)],
-        setScale: [(plot, key) => key === "x" && this.say(plot.scales.x)],
+        setScale: [(_, key) => key === "x" && this.say(this.range())],
       },
     };
   }
@@ -225,11 +242,17 @@ export class BigChart {
 
   setZoom(range) {
     if (!this.plot || (range && range.max - range.min < 1e-6 * (this.all.max - this.all.min))) return;
-    const whole = range && range.min <= this.all.min && range.max >= this.all.max;
-    this.zoomed = whole ? null : range;
+    const everything = range && range.min <= this.all.min && range.max >= this.all.max;
+    this.zoomed = everything ? null : range;
     this.plot.setScale("x", this.zoomed ?? this.all);
     clearTimeout(this.later);
     this.later = setTimeout(() => this.load(), 150);
+  }
+
+  /** The stretch that is seen. */
+  range() {
+    const { min = this.all.min, max = this.all.max } = this.plot?.scales.x ?? {};
+    return { min, max };
   }
 
   reset() {
@@ -238,8 +261,9 @@ export class BigChart {
 
   zoom(factor) {
     if (!this.plot) return;
-    const { min, max } = this.plot.scales.x;
-    const cursor = this.plot.cursor.left > 0 ? this.plot.posToVal(this.plot.cursor.left, "x") : (min + max) / 2;
+    const { min, max } = this.range();
+    const left = this.plot.cursor.left ?? 0;
+    const cursor = left > 0 ? this.plot.posToVal(left, "x") : (min + max) / 2;
     this.setZoom({
       min: Math.max(this.all.min, cursor - (cursor - min) * factor),
       max: Math.min(this.all.max, cursor + (max - cursor) * factor),
@@ -247,10 +271,10 @@ export class BigChart {
   }
 
   key(event) {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key] ?? 0;
     if (!this.plot) return;
     if (step && event.shiftKey) {
-      const { min, max } = this.plot.scales.x;
+      const { min, max } = this.range();
       const way = (step * (max - min)) / 4;
       if (this.zoomed) this.setZoom({ min: min + way, max: max + way });
     } else if (step) {
@@ -274,9 +298,8 @@ export class BigChart {
 
   /** Which stretch is seen. */
   say({ min, max }) {
-    if (min === null || min === undefined) return;
     Object.assign(this.element.dataset, { from: min, to: max });
-    this.range.value =
+    this.seen.value =
       this.along === "step"
         ? `frames ${short(min)} to ${short(max)}`
         : `${new Date(1000 * min).toLocaleString()}, ${duration(max - min)}`;
@@ -284,17 +307,16 @@ export class BigChart {
 
   /** The values under the cursor, or the newest. */
   tell() {
-    if (!this.plot || !this.shown) return;
-    const index = this.plot.cursor.idx;
+    const { plot } = this;
+    if (!plot) return;
+    const index = plot.cursor.idx;
     let at = 0;
     const items = this.shown.map((line) => {
       at += line.interval ? 3 : 1;
-      const column = this.plot.data[at];
-      const here = index ?? this.plot.data[0].length - 1;
+      const column = plot.data[at];
+      const here = index ?? plot.data[0].length - 1;
       const value = nearest(column, here);
-      const ends = line.interval
-        ? [nearest(this.plot.data[at - 1], here), nearest(this.plot.data[at - 2], here)]
-        : null;
+      const ends = line.interval ? [nearest(plot.data[at - 1], here), nearest(plot.data[at - 2], here)] : null;
       return el(
         "li",
         {},
@@ -305,7 +327,7 @@ export class BigChart {
       );
     });
     if (index !== null && index !== undefined) {
-      const x = this.plot.data[0][index];
+      const x = plot.data[0][index];
       items.unshift(
         el(
           "li",

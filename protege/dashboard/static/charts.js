@@ -1,136 +1,11 @@
-// Small charts: a bounded history of every metric, drawn with compressed time, and what the big chart shares with them.
+// Small charts, drawn with compressed time, and what the big chart shares with them.
 
-import uPlot from "./vendor/uplot-1.6.32.js";
-import { el, short, withUnit } from "./page.js";
-
-const MOST_POINTS = 700; // of one metric in memory, however long the page stays open
-const FINENESS = 34; // points kept for each factor e of age: the last minute stays whole
-
-/** One metric of one run. Old values are merged as they age, so it never holds more than MOST_POINTS. */
-export class History {
-  constructor() {
-    this.clear();
-  }
-
-  clear() {
-    this.steps = [];
-    this.times = [];
-    this.mean = [];
-    this.low = [];
-    this.high = [];
-    this.weight = [];
-  }
-
-  get length() {
-    return this.steps.length;
-  }
-
-  get last() {
-    return this.length ? this.mean[this.length - 1] : null;
-  }
-
-  /** Append columns as the server sends them. A resumed run may go back: what came after is no longer true. */
-  add({ steps, times, mean, low = mean, high = mean }) {
-    for (let i = 0; i < steps.length; i++) {
-      if (this.length && this.times[this.length - 1] >= times[i]) continue; // sent twice around a reconnect
-      while (this.length && this.steps[this.length - 1] >= steps[i]) this.drop();
-      this.steps.push(steps[i]);
-      this.times.push(times[i]);
-      this.mean.push(mean[i]);
-      this.low.push(low[i]);
-      this.high.push(high[i]);
-      this.weight.push(1);
-    }
-    if (this.length > MOST_POINTS) this.thin();
-  }
-
-  drop() {
-    for (const column of [this.steps, this.times, this.mean, this.low, this.high, this.weight]) column.pop();
-  }
-
-  thin() {
-    const old = { ...this };
-    const now = old.times[old.times.length - 1];
-    const bucket = (i) => Math.floor(FINENESS * Math.log1p(now - old.times[i]));
-    this.clear();
-    for (let i = 0; i < old.steps.length;) {
-      let [sum, weight, low, high, end] = [0, 0, null, null, i];
-      for (; end < old.steps.length && bucket(end) === bucket(i); end++) {
-        if (old.mean[end] === null) continue;
-        sum += old.mean[end] * old.weight[end];
-        weight += old.weight[end];
-        low = low === null ? old.low[end] : Math.min(low, old.low[end]);
-        high = high === null ? old.high[end] : Math.max(high, old.high[end]);
-      }
-      this.steps.push(old.steps[end - 1]);
-      this.times.push(old.times[end - 1]);
-      this.mean.push(weight ? sum / weight : null);
-      this.low.push(low);
-      this.high.push(high);
-      this.weight.push(Math.max(1, weight));
-      i = end;
-    }
-  }
-
-  /** The highest value so far. */
-  most() {
-    const known = this.high.filter((value) => value !== null);
-    return known.length ? Math.max(...known) : null;
-  }
-}
-
-// --- what a family's chart shows -------------------------------------------------------------------------------------
-
-/** Lines of a family: its metrics, with interval ends folded into the metric they belong to. */
-export function linesOf(metrics) {
-  const names = new Set(metrics.map((metric) => metric.name));
-  const isEnd = (name) => /_(low|high)$/.test(name) && names.has(name.replace(/_(low|high)$/, ""));
-  const lines = metrics
-    .filter((metric) => !isEnd(metric.name))
-    .map((metric) => ({
-      metric,
-      low: names.has(`${metric.name}_low`) ? `${metric.name}_low` : null,
-      high: names.has(`${metric.name}_high`) ? `${metric.name}_high` : null,
-      yardstick: /^(teacher|baseline)_/.test(metric.name) && metrics.length > 1,
-    }));
-  return nameLines(lines, metrics[0].family);
-}
-
-/** The line a family is known by. */
-export function mainOf(lines) {
-  return (
-    lines.find((line) => line.metric.better && !line.yardstick) ??
-    lines.find((line) => line.metric.name.endsWith("_mean")) ??
-    lines[0]
-  );
-}
-
-const APART = 25; // lines of one unit that differ by this factor need scales of their own, too
-
-/** Lines that would lie flat on the first one's scale get the scale on the right; runs side by side share one. */
-export function onTwoScales(lines, comparing) {
-  const size = (line) => Math.max(0, ...line.columns.at(-1).map((value) => Math.abs(value ?? 0)));
-  const first = lines[0] && size(lines[0]);
-  for (const line of lines) {
-    const far = Math.max(size(line), first) > APART * Math.min(size(line), first) && !line.yardstick;
-    const other = line.unit !== lines[0].unit || (far && size(line) > 0 && line.unit !== "share");
-    line.right = !comparing && line !== lines[0] && other;
-  }
-  return lines;
-}
-
-/** Names without what the family says already: "exam_score" of "score" is "exam". */
-function nameLines(lines, family) {
-  const known = new Set(family.split(" "));
-  const first = lines[0]?.metric.name.split("_")[0];
-  if (lines.length > 1 && lines.every(({ metric }) => metric.name.startsWith(`${first}_`))) known.add(first);
-  for (const line of lines) {
-    const words = line.metric.name.split("_").map((word) => word.replace(/^(\d+)m$/, "$1M"));
-    const left = words.filter((word) => !known.has(word));
-    line.label = (left.length ? left : words).join(" ");
-  }
-  return lines;
-}
+import uPlot from "/vendor/uplot-1.6.32.js";
+import { linesOf, mainOf, onTwoScales } from "./families.js";
+import { short, withUnit } from "./numbers.js";
+import { el } from "./page.js";
+import { ascending, nearest } from "./series.js";
+import { apart, compress, markLabel, marksFrom } from "./time-axis.js";
 
 export function colours() {
   const style = getComputedStyle(document.documentElement);
@@ -155,26 +30,33 @@ export function letters() {
   return { size, font: `${size}px system-ui, sans-serif` };
 }
 
-// Time runs compressed: equal ways for equal factors of age, so an hour and a night both fit beside the last minute.
-const compress = (age) => -Math.log1p(Math.max(0, age) / 20);
-const MARKS = [2592000, 604800, 86400, 21600, 3600, 1200, 300, 60, 20, 5, 0].map(compress);
-const MARK_NAMES = ["1 mo", "1 w", "1 d", "6 h", "1 h", "20 min", "5 min", "1 min", "20 s", "5 s", "now"];
+/**
+ * @param {import("./series.js").Line} line
+ * @returns {uPlot.AlignedData}
+ */
+const tableOf = (line) => [line.x, ...line.columns];
 
-/** Series of several lines on one axis; a line is {x: [], columns: [[], …]}. */
+/**
+ * Columns of several lines on one axis.
+ *
+ * @param {import("./series.js").Line[]} lines
+ * @returns {uPlot.AlignedData}
+ */
 export function joined(lines) {
-  const tables = lines.filter((line) => line.x.length).map((line) => [line.x, ...line.columns]);
+  const tables = lines.filter((line) => line.x.length).map(tableOf);
   return tables.length ? uPlot.join(tables) : [[], ...lines.flatMap((line) => line.columns)];
 }
 
-export function ascending(line) {
-  const keep = line.x.map((x, i) => i === 0 || x > line.x[i - 1]);
-  if (keep.every(Boolean)) return line;
-  return { x: line.x.filter((_, i) => keep[i]), columns: line.columns.map((c) => c.filter((_, i) => keep[i])) };
-}
-
-/** uPlot's series and bands for lines, each with its interval where it has one. */
+/**
+ * uPlot's series and bands for lines, each with its interval where it has one.
+ *
+ * @param {import("./families.js").Drawn[]} lines
+ * @param {number} width
+ */
 export function dressed(lines, width) {
+  /** @type {uPlot.Series[]} */
   const series = [{}];
+  /** @type {uPlot.Band[]} */
   const bands = [];
   for (const line of lines) {
     const { colour } = line;
@@ -213,10 +95,24 @@ export function verticalAxes(lines, axis, least) {
     : [left];
 }
 
+/** @type {uPlot.Cursor.Sync} */
 const linkedMini = { key: "small charts", setSeries: false, scales: ["x", null] };
 
 /** A small chart of a family: the newest values as text, compressed time, a click or Enter opens the big one. */
 export class SmallChart {
+  /** @type {uPlot | null} */
+  plot = null;
+  /** @type {import("./families.js").Drawn[]} */
+  shown = [];
+  start = 0;
+  shape = "";
+  text = "";
+
+  /**
+   * @param {string} family
+   * @param {import("./families.js").Metric[]} metrics
+   * @param {(family: string) => void} open
+   */
   constructor(family, metrics, open) {
     this.family = family;
     this.lines = linesOf(metrics);
@@ -258,8 +154,8 @@ export class SmallChart {
         .map((line) => `${line.label}${line.interval}${line.sparse}${line.right}`)
         .join() + runs.length;
     const data = joined(this.shown);
-    this.element.dataset.points = data[0].length;
-    if (shape !== this.shape || palette.text !== this.text) {
+    this.element.dataset.points = String(data[0].length);
+    if (!this.plot || shape !== this.shape || palette.text !== this.text) {
       this.plot?.destroy();
       this.plot = this.make(runs.length > 1, palette, data);
       [this.shape, this.text] = [shape, palette.text];
@@ -291,7 +187,7 @@ export class SmallChart {
           last: values.last,
         };
       })
-      .filter(Boolean);
+      .filter((line) => line !== null);
   }
 
   compared(runs, palette) {
@@ -310,13 +206,14 @@ export class SmallChart {
           sparse: values.length < 60,
         };
       })
-      .filter(Boolean);
+      .filter((line) => line !== null);
   }
 
   make(bySteps, palette, data) {
     const { size, font } = letters();
     const axis = { stroke: palette.text, font, grid: { stroke: palette.grid, width: 1 }, ticks: { show: false } };
     const { series, bands } = dressed(this.shown, 1.6);
+    /** @type {uPlot.Options} */
     const options = {
       ...this.size(),
       series,
@@ -331,9 +228,9 @@ export class SmallChart {
           : {
               ...axis,
               size: 2.3 * size,
-              splits: (plot) => MARKS.filter((x) => x >= plot.scales.x.min - 1e-9),
-              filter: apart,
-              values: (_, splits) => splits.map((x) => (x === null ? "" : MARK_NAMES[MARKS.indexOf(x)])),
+              splits: (plot) => marksFrom(plot.scales.x.min ?? this.start),
+              filter: (plot, splits) => apart(splits, (x) => plot.valToPos(x, "x"), 3.9 * size),
+              values: (_, splits) => splits.map(markLabel),
             },
         ...verticalAxes(this.shown, axis, 34),
       ],
@@ -344,7 +241,6 @@ export class SmallChart {
 
   /** The values at the cursor, or the newest. */
   tell(index) {
-    if (!this.shown) return;
     const newest = index === null || index === undefined;
     let at = 0;
     const items = this.shown.map((line) => {
@@ -369,7 +265,7 @@ export class SmallChart {
     if (single) this.keys.replaceChildren(el("li", {}, main.meaning));
     this.value.value =
       single && !newest
-        ? withUnit(nearest(this.plot.data[main.interval ? 3 : 1], index), main.unit)
+        ? withUnit(nearest(this.plot?.data[main.interval ? 3 : 1], index), main.unit)
         : withUnit(main.last, main.unit);
   }
 
@@ -386,25 +282,6 @@ export class SmallChart {
     this.watcher.disconnect();
     this.plot?.destroy();
   }
-}
-
-export function nearest(column, index) {
-  if (!column) return null;
-  for (let i = index; i >= 0; i--) if (column[i] !== null && column[i] !== undefined) return column[i];
-  return null;
-}
-
-/** Labels that would touch are left out, older ones first. */
-function apart(plot, splits) {
-  const kept = new Set();
-  let right = Infinity;
-  for (const x of [...splits].reverse()) {
-    const at = plot.valToPos(x, "x");
-    if (right - at < 3.9 * letters().size) continue;
-    kept.add(x);
-    right = at;
-  }
-  return splits.map((x) => (kept.has(x) ? x : null));
 }
 
 /** Colours are chosen here, and the page's policy allows no style attributes: they are set as properties. */

@@ -1,6 +1,7 @@
 // Steering a training: what can be asked of it, for whoever has the token, and how its switches stand, for everybody.
 
-import { address, ask, el, short, toast, trust, withUnit, write } from "./page.js";
+import { short, withUnit } from "./numbers.js";
+import { address, ask, el, toast, trust, write } from "./page.js";
 
 // Which metric says what has become of a control; the first that the run declares.
 const NOW = { epsilon: ["epsilon"], teacher: ["teacher_share", "distillation"], learning_rate: ["learning_rate"] };
@@ -9,6 +10,10 @@ const NO_TOKEN = "needs the token: open the page by the link printed when the se
 
 /** The controls of one run: `actions` are buttons that do something once, `element` is the panel of switches. */
 export class Controls {
+  /** @type {(() => void)[]} how each switch shows what has become of it */
+  parts = [];
+  built = "";
+
   constructor(run, controls) {
     this.run = run;
     this.controls = controls;
@@ -146,7 +151,7 @@ export class Controls {
       const current = metric ? this.run.last(metric.name) : null;
       write(now, `${share ? withUnit(current, "share") : short(current)}${overridden ? "*" : ""}`);
       now.classList.toggle("overridden", overridden);
-      schedule.setAttribute("aria-pressed", value === null);
+      schedule.setAttribute("aria-pressed", String(value === null));
       input.placeholder = text(peak ?? current, scale);
       if (!typing) input.value = text(value, scale);
     });
@@ -165,6 +170,12 @@ export class Controls {
     );
   }
 
+  /**
+   * @param {string} label
+   * @param {string} meaning
+   * @param {() => void} onclick
+   * @param {string | null} name
+   */
   small(label, meaning, onclick, name = null) {
     return el("button", { type: "button", title: meaning, "aria-label": meaning, "data-step": name, onclick }, label);
   }

@@ -1,29 +1,38 @@
 // A run that the page follows: what it is, and everything it has measured, in bounded memory.
 
-import { History } from "./charts.js";
 import { address, ask } from "./page.js";
+import { History } from "./series.js";
 
 const MOST_EVENTS = 60; // kept on the page
 
 export class FollowedRun {
+  /** @type {Map<string, History>} */
+  histories = new Map();
+  /** @type {{ kind: string, text: string, time: number }[]} */
+  events = [];
+  place = { row: 0, event: 0 };
+  status = "";
+  /** @type {Record<string, any>} */
+  switches = {};
+  step = 0;
+  /** @type {any} */
+  info;
+  /** @type {import("./families.js").Metric[]} */
+  metrics = [];
+  /** @type {string[]} */
+  recordings = [];
+  /** @type {Map<string, import("./families.js").Metric[]>} */
+  families = new Map();
+
+  /** @param {string} name */
   constructor(name) {
     this.name = name;
-    this.histories = new Map();
-    this.events = [];
-    this.place = { row: 0, event: 0 };
-    this.status = "";
-    this.switches = {};
-    this.step = 0;
   }
 
   async load() {
-    const { info, status, metrics, latest, switches, recordings, playable } = await ask(address("runs", this.name));
-    Object.assign(this, { info, status, metrics, latest, switches, recordings, playable });
-    this.families = new Map();
-    for (const metric of metrics) {
-      if (!this.families.has(metric.family)) this.families.set(metric.family, []);
-      this.families.get(metric.family).push(metric);
-    }
+    const { info, status, metrics, switches, recordings } = await ask(address("runs", this.name));
+    Object.assign(this, { info, status, metrics, switches, recordings });
+    this.families = Map.groupBy(metrics, (/** @type {any} */ metric) => metric.family);
   }
 
   /** Take news from the feed. */
@@ -33,8 +42,9 @@ export class FollowedRun {
     this.step = news.step;
     this.switches = news.switches;
     for (const [name, points] of Object.entries(news.points)) {
-      if (!this.histories.has(name)) this.histories.set(name, new History());
-      this.histories.get(name).add(points);
+      const history = this.histories.get(name) ?? new History();
+      this.histories.set(name, history);
+      history.add(points);
     }
     this.events.push(...news.events);
     this.events.splice(0, Math.max(0, this.events.length - MOST_EVENTS));
@@ -79,7 +89,8 @@ export class FollowedRun {
 
   /** Seconds of training: from each start to the last value before the next one. */
   get trained() {
-    const times = [...this.histories.values()].reduce((most, one) => (one.length > most.length ? one.times : most), []);
+    const columns = [...this.histories.values()].map((one) => one.times);
+    const times = columns.reduce((most, one) => (one.length > most.length ? one : most), []);
     const starts = this.info.starts.map((start) => Date.parse(start.time) / 1000);
     return starts.reduce((sum, start, i) => {
       const next = starts[i + 1] ?? Infinity;

@@ -1,6 +1,7 @@
 // Gauges: a figure as an arc, from nothing to the most it is expected to be.
 
-import { el, short, svg, withUnit } from "./page.js";
+import { niceAbove, short, withUnit } from "./numbers.js";
+import { el, svg } from "./page.js";
 
 const TURN = 240; // degrees of a gauge's scale
 
@@ -14,6 +15,10 @@ function arc(radius, share) {
 }
 
 export class Gauge {
+  /**
+   * @param {{ label: string, most?: number, control?: string }} shown
+   * @param {import("./families.js").Metric} metric
+   */
   constructor({ label, most, control }, metric) {
     this.metric = metric;
     this.control = control;
@@ -21,17 +26,18 @@ export class Gauge {
     this.value = svg("text", { class: "gauge-value", y: 4 });
     this.end = svg("text", { class: "gauge-end", x: 33, y: 33 });
     this.hand = svg("path", { class: "gauge-hand", d: arc(38, 0) });
+    this.dial = svg(
+      "svg",
+      { viewBox: "-48 -46 96 86", role: "img", "aria-label": label },
+      svg("path", { class: "gauge-scale", d: arc(38, 1) }),
+      this.hand,
+      this.value,
+      this.end,
+    );
     this.element = el(
       "figure",
       { class: "gauge", title: metric.meaning, "data-gauge": label },
-      svg(
-        "svg",
-        { viewBox: "-48 -46 96 86", role: "img", "aria-label": label },
-        svg("path", { class: "gauge-scale", d: arc(38, 1) }),
-        this.hand,
-        this.value,
-        this.end,
-      ),
+      this.dial,
       el("figcaption", {}, label),
     );
   }
@@ -45,12 +51,6 @@ export class Gauge {
     this.value.classList.toggle("long", this.value.textContent.length > 6);
     this.end.textContent = this.metric.unit === "share" ? "" : short(most);
     this.hand.setAttribute("d", arc(38, last === null ? 0 : last / most));
-    this.element.firstChild.setAttribute("aria-label", `${this.metric.meaning}: ${this.value.textContent}`);
+    this.dial.setAttribute("aria-label", `${this.metric.meaning}: ${this.value.textContent}`);
   }
-}
-
-function niceAbove(value) {
-  if (!(value > 0)) return 1;
-  const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 5, 10].map((digit) => digit * power).find((end) => end >= value) ?? 10 * power;
 }

@@ -1,10 +1,11 @@
 // The league view: who is how strong and how sure that is, over time, who beats whom, where everybody comes from, and
 // for each entry how it plays and its latest matches.
 
-import uPlot from "./vendor/uplot-1.6.32.js";
+import uPlot from "/vendor/uplot-1.6.32.js";
 import { colours, dressed, joined, letters, verticalAxes } from "./charts.js";
-import { choice, field } from "./live.js";
-import { address, ago, ask, el, short, whole, write } from "./page.js";
+import { linksOf } from "./games.js";
+import { ago, short, whole } from "./numbers.js";
+import { address, ask, choice, el, field, write } from "./page.js";
 
 const LOOK_MS = 5000;
 const MOST_LINES = 8; // ratings drawn at once, and the colours there are
@@ -48,6 +49,20 @@ const STYLES = {
 };
 
 export class LeagueView {
+  /** @type {any} the server's report */
+  league = null;
+  /** @type {any[]} */
+  leagues = [];
+  /** @type {Map<number | null, any>} */
+  entries = new Map();
+  /** @type {Map<number, number | null>} which colour an entry has */
+  colour = new Map();
+  /** @type {uPlot | null} */
+  plot = null;
+  name = "";
+  seen = "";
+  gone = false;
+
   constructor(name, settings) {
     this.wanted = name;
     this.chosen = settings.entry ? Number(settings.entry) : null;
@@ -86,7 +101,7 @@ export class LeagueView {
       const leagues = await ask("/api/leagues");
       this.name = this.wanted ?? leagues[0]?.name;
       this.leagues = leagues;
-      if (!this.name) return this.say("There is no league yet. Make one with: protege league init mine --game echelon");
+      if (!this.name) return this.say("There is no league yet. Make one with: protege league init mine --game GAME");
       const league = await ask(address("leagues", this.name));
       if (this.gone) return;
       const same = JSON.stringify(league) === this.seen;
@@ -124,7 +139,10 @@ export class LeagueView {
   showHead() {
     const { league } = this;
     const { rated, matches, periods, pending } = league.counts;
-    const options = this.leagues.map((one) => [one.name, one.game && one.game !== one.name ? `${one.name} · ${one.game}` : one.name]);
+    const options = this.leagues.map((one) => [
+      one.name,
+      one.game && one.game !== one.name ? `${one.name} · ${one.game}` : one.name,
+    ]);
     this.head.replaceChildren(
       el(
         "div",
@@ -138,7 +156,10 @@ export class LeagueView {
           pending ? ` · ${whole(pending)} not yet rated` : "",
         ),
       ),
-      field("League", choice(options, league.name, (name) => (location.hash = `/league/${encodeURIComponent(name)}`))),
+      field(
+        "League",
+        choice(options, league.name, (name) => (location.hash = `/league/${encodeURIComponent(name)}`)),
+      ),
     );
   }
 
@@ -154,7 +175,8 @@ export class LeagueView {
       bar.style.setProperty("--from", `${at(entry.rating - 2 * entry.deviation)}%`);
       bar.style.setProperty("--to", `${at(entry.rating + 2 * entry.deviation)}%`);
       bar.style.setProperty("--at", `${at(entry.rating)}%`);
-      if (this.colour.get(entry.id) != null) bar.dataset.line = this.colour.get(entry.id) + 1;
+      const number = this.colour.get(entry.id) ?? null;
+      if (number !== null) bar.dataset.line = String(number + 1);
       return el(
         "tr",
         {
@@ -181,11 +203,12 @@ export class LeagueView {
     const heads = ["", "player", "rating", "95 %", "", "by all matches", "games", ""].map((text, i) =>
       el("th", { scope: "col", class: (i >= 3 && i <= 5) || i === 7 ? "wide" : "" }, text),
     );
-    const focused = this.table.contains(document.activeElement)
-      ? document.activeElement.closest("tr")?.dataset.entry
-      : undefined;
+    const active = document.activeElement;
+    const focused = this.table.contains(active) ? active?.closest("tr")?.dataset.entry : undefined;
     this.table.replaceChildren(el("thead", {}, el("tr", {}, heads)), el("tbody", {}, rows.map(line)));
-    if (focused) this.table.querySelector(`tr[data-entry="${focused}"] button`)?.focus();
+    /** @type {HTMLElement | null} */ (
+      focused && this.table.querySelector(`tr[data-entry="${focused}"] button`)
+    )?.focus();
   }
 
   choose(id) {
@@ -203,19 +226,21 @@ export class LeagueView {
     if (!this.league) return;
     const palette = colours();
     const shown = this.league.entries.filter(
-      (entry) => this.league.history[entry.id]?.length && (this.colour.get(entry.id) != null || entry.is_anchor || entry.id === this.chosen),
+      (entry) =>
+        this.league.history[entry.id]?.length &&
+        ((this.colour.get(entry.id) ?? null) !== null || entry.is_anchor || entry.id === this.chosen),
     );
     const lines = shown.map((entry) => {
       const points = this.league.history[entry.id];
       const ends = (sign) => points.map(([, , rating, deviation]) => rating + sign * 2 * deviation);
-      const number = this.colour.get(entry.id);
+      const number = this.colour.get(entry.id) ?? null;
       return {
         id: entry.id,
         x: points.map(([period]) => period),
         columns: [ends(1), ends(-1), points.map(([, , rating]) => rating)],
         interval: true,
         label: entry.name,
-        colour: number == null ? palette.yardstick : palette.lines[number],
+        colour: number === null ? palette.yardstick : palette.lines[number],
         yardstick: entry.is_anchor,
         sparse: points.length < 30,
         unit: "",
@@ -228,14 +253,27 @@ export class LeagueView {
         const lamp = el("i", { class: "key" });
         lamp.style.setProperty("--key", line.colour);
         const last = this.entries.get(line.id).rating;
-        return el("li", { "data-chosen": line.id === this.chosen ? "" : null }, lamp, `${line.label} `, el("b", {}, whole(last)));
+        return el(
+          "li",
+          { "data-chosen": line.id === this.chosen ? "" : null },
+          lamp,
+          `${line.label} `,
+          el("b", {}, whole(last)),
+        );
       }),
     );
-    if (!lines.length) return this.place.replaceChildren(el("p", { class: "empty-note" }, "No period has been rated yet."));
+    if (!lines.length)
+      return this.place.replaceChildren(el("p", { class: "empty-note" }, "No period has been rated yet."));
     this.place.replaceChildren();
     const { series, bands } = dressed(lines, 2);
-    for (const [i, one] of series.entries()) if (i && one.label === this.entries.get(this.chosen)?.name) one.width = 3.5;
-    const axis = { stroke: palette.text, grid: { stroke: palette.grid, width: 1 }, ticks: { show: false }, font: letters().font };
+    for (const [i, one] of series.entries())
+      if (i && one.label === this.entries.get(this.chosen)?.name) one.width = 3.5;
+    const axis = {
+      stroke: palette.text,
+      grid: { stroke: palette.grid, width: 1 },
+      ticks: { show: false },
+      font: letters().font,
+    };
     this.plot = new uPlot(
       {
         width: Math.max(200, this.place.clientWidth),
@@ -245,7 +283,10 @@ export class LeagueView {
         scales: { x: { time: false } },
         series,
         bands,
-        axes: [{ ...axis, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? tick : "")) }, ...verticalAxes(lines, axis, 44)],
+        axes: [
+          { ...axis, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? tick : "")) },
+          ...verticalAxes(lines, axis, 44),
+        ],
         hooks: { setCursor: [(plot) => this.tell(plot.cursor.idx, lines)] },
       },
       joined(lines),
@@ -258,7 +299,7 @@ export class LeagueView {
   tell(index, lines) {
     [...this.keys.children].forEach((key, i) => {
       const column = this.plot?.data[3 * i + 3];
-      const value = index == null ? null : column?.[index];
+      const value = index === null || index === undefined ? null : column?.[index];
       write(key.querySelector("b"), whole(value ?? this.entries.get(lines[i].id).rating));
     });
   }
@@ -295,7 +336,12 @@ export class LeagueView {
         el(
           "thead",
           {},
-          el("tr", {}, el("td", {}), ids.map((id, i) => el("th", { scope: "col", title: name(id) }, i + 1))),
+          el(
+            "tr",
+            {},
+            el("td", {}),
+            ids.map((id, i) => el("th", { scope: "col", title: name(id) }, i + 1)),
+          ),
         ),
         el(
           "tbody",
@@ -336,7 +382,12 @@ export class LeagueView {
             { class: "entry-name", type: "button", "data-kind": entry.kind, onclick: () => this.choose(entry.id) },
             entry.name,
           ),
-          el("small", {}, `${entry.role || KINDS[entry.kind]} · ${whole(entry.rating)}`, entry.step ? ` · step ${whole(entry.step)}` : ""),
+          el(
+            "small",
+            {},
+            `${entry.role || KINDS[entry.kind]} · ${whole(entry.rating)}`,
+            entry.step ? ` · step ${whole(entry.step)}` : "",
+          ),
           branch(entry.id),
         );
       return el("ul", {}, found.map(item));
@@ -356,7 +407,7 @@ export class LeagueView {
         ),
       ),
     );
-    this.events.parentElement.hidden = !this.league.events.length;
+    if (this.events.parentElement) this.events.parentElement.hidden = !this.league.events.length;
   }
 
   // --- one entry -----------------------------------------------------------------------------------------------------
@@ -365,18 +416,33 @@ export class LeagueView {
     const entry = this.entries.get(this.chosen);
     if (!entry) return this.detail.replaceChildren();
     const facts = [
-      ["rating", entry.is_anchor ? `${whole(entry.rating)}, fixed: it is what 1500 means` : `${whole(entry.rating)} ± ${whole(2 * entry.deviation)}`],
-      entry.strength === null || entry.is_anchor ? null : ["by all matches", `${whole(entry.strength)} ± ${whole(2 * entry.strength_deviation)}`],
+      [
+        "rating",
+        entry.is_anchor
+          ? `${whole(entry.rating)}, fixed: it is what 1500 means`
+          : `${whole(entry.rating)} ± ${whole(2 * entry.deviation)}`,
+      ],
+      entry.strength === null || entry.is_anchor
+        ? null
+        : ["by all matches", `${whole(entry.strength)} ± ${whole(2 * entry.strength_deviation)}`],
       ["games", whole(entry.games)],
       entry.run ? ["comes from", `${entry.run}${entry.step ? `, step ${whole(entry.step)}` : ""}`] : null,
       entry.parent && this.entries.has(entry.parent) ? ["trained on from", this.entries.get(entry.parent).name] : null,
       entry.hash ? ["contents", entry.hash.slice(0, 16)] : null,
-    ].filter(Boolean);
+    ].filter((fact) => fact !== null);
     this.detail.dataset.entry = entry.id;
     this.detail.replaceChildren(
       el("h2", {}, entry.name),
-      el("small", {}, entry.is_anchor ? "scripted, the anchor" : [KINDS[entry.kind], entry.role].filter(Boolean).join(", ")),
-      el("dl", { class: "facts" }, facts.map(([what, text]) => el("div", {}, el("dt", {}, what), el("dd", {}, text)))),
+      el(
+        "small",
+        {},
+        entry.is_anchor ? "scripted, the anchor" : [KINDS[entry.kind], entry.role].filter(Boolean).join(", "),
+      ),
+      el(
+        "dl",
+        { class: "facts" },
+        facts.map(([what, text]) => el("div", {}, el("dt", {}, what), el("dd", {}, text))),
+      ),
       el("h3", {}, "Latest matches"),
       this.matches(entry),
       el("h3", {}, "How it plays"),
@@ -387,7 +453,8 @@ export class LeagueView {
   matches(entry) {
     const found = this.league.matches[entry.id] ?? [];
     if (!found.length) {
-      const why = entry.kind === "agent" ? "It plays in training; its copies play rated matches." : "It has not played yet.";
+      const why =
+        entry.kind === "agent" ? "It plays in training; its copies play rated matches." : "It has not played yet.";
       return el("p", { class: "empty-note" }, why);
     }
     return el(
@@ -427,13 +494,9 @@ export class LeagueView {
     return href ? el("a", { class: "row-watch", href, "aria-label": `Watch ${entry.name}` }, "Watch") : null;
   }
 
-  /** Where a match can be seen: a recorded battle, or the game that the entry played, played again from its seed. */
+  /** Where a match can be seen, if the game has a place for it. */
   addressOf(entry, match) {
-    const league = this.league.name;
-    if (match.recording) return `#/battle?${new URLSearchParams({ league, file: match.recording })}`;
-    const { game, seed, level } = this.league.signature;
-    if (game !== "tempest") return null;
-    return `#/live?${new URLSearchParams({ kind: "film", player: entry.name, league, seed, number: match.map, level })}`;
+    return linksOf(this.league.game).matchAddress?.(this.league, entry, match) ?? null;
   }
 
   style(entry) {
@@ -441,7 +504,11 @@ export class LeagueView {
     if (!own) return el("p", { class: "empty-note" }, "No match of it has been looked at yet.");
     const others = Object.entries(this.league.styles).filter(([id]) => Number(id) !== entry.id);
     const named = Object.values(STYLES).flatMap((group) => Object.keys(group));
-    const rest = Object.fromEntries(Object.keys(own).filter((key) => !named.includes(key)).map((key) => [key, [key.replaceAll("_", " "), ""]]));
+    const rest = Object.fromEntries(
+      Object.keys(own)
+        .filter((key) => !named.includes(key))
+        .map((key) => [key, [key.replaceAll("_", " "), ""]]),
+    );
     const groups = Object.entries({ ...STYLES, Else: rest });
     const near = Object.entries(this.league.distances[entry.id] ?? {}).sort((a, b) => a[1] - b[1])[0];
     return el(
@@ -450,11 +517,22 @@ export class LeagueView {
       groups.map(([title, figures]) => {
         const there = Object.entries(figures).filter(([key]) => own[key] !== undefined);
         return there.length
-          ? el("section", {}, el("h4", {}, title), there.map(([key, [label, unit]]) => this.figure(key, label, unit, own, others)))
+          ? el(
+              "section",
+              {},
+              el("h4", {}, title),
+              there.map(([key, [label, unit]]) => this.figure(key, label, unit, own, others)),
+            )
           : null;
       }),
       near
-        ? el("p", { class: "alike" }, "Plays most like ", el("b", {}, this.entries.get(Number(near[0]))?.name), `, ${near[1].toFixed(2)} spreads away.`)
+        ? el(
+            "p",
+            { class: "alike" },
+            "Plays most like ",
+            el("b", {}, this.entries.get(Number(near[0]))?.name),
+            `, ${near[1].toFixed(2)} spreads away.`,
+          )
         : null,
     );
   }
@@ -475,7 +553,12 @@ export class LeagueView {
       "div",
       { class: "figure", title: unit, "data-figure": key },
       el("span", {}, label),
-      el("div", { class: "strip" }, values.map((value) => mark(value, "other")), mark(own[key], "own")),
+      el(
+        "div",
+        { class: "strip" },
+        values.map((value) => mark(value, "other")),
+        mark(own[key], "own"),
+      ),
       el("output", {}, text),
     );
   }

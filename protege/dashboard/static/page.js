@@ -1,8 +1,16 @@
-// What every view needs: elements, numbers as text, requests, and the token that allows steering.
+// What every view needs: elements, requests, sockets, and the token that allows steering.
 
-/** An element: properties (on… are listeners, data-… are attributes) and children; null ones are left out. */
+/**
+ * An element: properties (on… are listeners, data-… are attributes) and children; null ones are left out.
+ *
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Record<string, any>} properties
+ * @param {any[]} children
+ * @returns {HTMLElementTagNameMap[Tag]}
+ */
 export function el(tag, properties = {}, ...children) {
-  const made = document.createElement(tag);
+  const made = /** @type {any} */ (document.createElement(tag));
   for (const [name, value] of Object.entries(properties)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
@@ -17,8 +25,22 @@ export function el(tag, properties = {}, ...children) {
 /** Set an element's text in place: what changes with every picture must leave no rubbish behind. */
 export function write(element, text) {
   const shown = String(text);
-  if (!element.firstChild) element.textContent = shown;
-  else if (element.firstChild.data !== shown) element.firstChild.data = shown;
+  const only = element.firstChild;
+  if (!only) element.textContent = shown;
+  else if (only.data !== shown) only.data = shown;
+}
+
+/**
+ * An element that index.html has.
+ *
+ * @template {HTMLElement} Kind
+ * @param {string} id
+ * @param {new () => Kind} kind
+ */
+export function part(id, kind) {
+  const found = document.getElementById(id);
+  if (!(found instanceof kind)) throw new Error(`index.html has no ${kind.name} with id ${id}`);
+  return found;
 }
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -28,56 +50,6 @@ export function svg(tag, properties = {}, ...children) {
   for (const [name, value] of Object.entries(properties)) made.setAttribute(name, value);
   made.append(...children);
   return made;
-}
-
-const MINUS = "\u2212";
-const THIN = "\u202f";
-
-/** A number for reading at a glance: 3 or 4 digits, thousands as k and M. */
-export function short(value) {
-  if (value === null || value === undefined || !Number.isFinite(value)) return "–";
-  const size = Math.abs(value);
-  const sign = value < 0 ? MINUS : "";
-  const three = (number) => String(Number(number.toPrecision(3)));
-  if (size >= 1e9) return `${sign}${three(size / 1e9)}G`;
-  if (size >= 1e6) return `${sign}${three(size / 1e6)}M`;
-  if (size >= 1e4) return `${sign}${three(size / 1e3)}k`;
-  if (size >= 1000) return sign + whole(size);
-  if (size >= 100 || Number.isInteger(value)) return sign + size.toFixed(0);
-  if (size >= 0.01) return sign + three(size);
-  if (size === 0) return "0";
-  const [digits, exponent] = size.toExponential(1).split("e");
-  return `${sign}${Number(digits)}·10${superscript(Number(exponent))}`;
-}
-
-function superscript(number) {
-  const digits = "⁰¹²³⁴⁵⁶⁷⁸⁹";
-  return (number < 0 ? "⁻" : "") + [...String(Math.abs(number))].map((digit) => digits[digit]).join("");
-}
-
-export const whole = (value) => Math.round(value).toLocaleString("en-US");
-
-/** A value with its unit, as the metric declares it. */
-export function withUnit(value, unit) {
-  if (value === null || value === undefined) return "–";
-  if (unit === "share") return `${short(100 * value)}${THIN}%`;
-  if (unit === "1/s") return `${short(value)}/s`;
-  return unit && !["reward", "weight", "level"].includes(unit) ? `${short(value)} ${unit}` : short(value);
-}
-
-export function duration(seconds) {
-  if (!Number.isFinite(seconds)) return "–";
-  const s = Math.max(0, Math.round(seconds));
-  if (s < 60) return `${s} s`;
-  if (s < 3600) return `${Math.floor(s / 60)}:${String(s % 60).padStart(2, "0")} min`;
-  if (s < 86400) return `${Math.floor(s / 3600)}:${String(Math.floor((s % 3600) / 60)).padStart(2, "0")} h`;
-  return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
-}
-
-export function ago(seconds) {
-  const [size, name] =
-    seconds < 90 ? [1, "s"] : seconds < 5400 ? [60, "min"] : seconds < 129600 ? [3600, "h"] : [86400, "days"];
-  return seconds < 3 ? "now" : `${Math.round(seconds / size)} ${name} ago`;
 }
 
 /** The answer to a request as JSON; a refusal becomes an error that says why. */
@@ -90,15 +62,31 @@ export async function ask(path, options = {}) {
 
 export const address = (...parts) => `/api/${parts.map(encodeURIComponent).join("/")}`;
 
+/** Where a live view of a game is heard. */
+export const liveAddress = (game, kind, settings = {}) =>
+  `${address("games", game, kind)}?${new URLSearchParams(settings)}`;
+
 export function socketAddress(path) {
   return `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${path}`;
+}
+
+export function field(label, control) {
+  return el("label", { class: "field" }, el("span", {}, label), control);
+}
+
+export function choice(options, value, change) {
+  return el(
+    "select",
+    { onchange: (event) => change(event.target.value) },
+    options.map(([key, text]) => el("option", { value: key, selected: String(key) === String(value) }, text)),
+  );
 }
 
 /** A line that appears for a few seconds. */
 export function toast(text, kind = "") {
   const line = el("p", { class: `toast ${kind}` }, text);
-  const place = document.getElementById("toasts");
-  while (place.children.length > 2) place.firstChild.remove();
+  const place = part("toasts", HTMLElement);
+  while (place.children.length > 2) place.children[0].remove();
   place.append(line);
   setTimeout(() => line.remove(), 6000);
 }
@@ -132,9 +120,28 @@ export const HOPELESS = 4000; // how the server closes what it cannot open as th
 
 /** A socket that comes back by itself. `opened` gets it each time; `heard` its messages; `lost` when it goes. */
 export class Line {
+  /** @type {WebSocket | null} */
+  socket = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  timer;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  deadline;
+  wait = 500; // milliseconds until the next try
+
+  /**
+   * @param {string} path
+   * @param {object} told
+   * @param {(line: Line) => void} [told.opened]
+   * @param {(message: any) => void} told.heard
+   * @param {(code: number) => void} [told.lost]
+   * @param {number} [told.patience] milliseconds
+   */
   constructor(path, { opened = () => {}, heard, lost = () => {}, patience = 0 }) {
-    Object.assign(this, { path, opened, heard, lost, patience });
-    this.wait = 500;
+    this.path = path;
+    this.opened = opened;
+    this.heard = heard;
+    this.lost = lost;
+    this.patience = patience;
     this.open();
   }
 
@@ -162,7 +169,7 @@ export class Line {
     const { socket } = this;
     this.socket = null;
     clearTimeout(this.deadline);
-    socket.close();
+    socket?.close();
     this.lost(code);
     if (code === HOPELESS) this.wait = 4000;
     this.timer = setTimeout(() => this.open(), this.wait);

@@ -4,9 +4,10 @@ import { BigChart } from "./bigchart.js";
 import { SmallChart } from "./charts.js";
 import { Controls } from "./controls.js";
 import { FollowedRun } from "./followed.js";
+import { games, linksOf, tabs } from "./games.js";
 import { Gauge } from "./gauge.js";
-import { Preview } from "./live.js";
-import { address, ago, ask, duration, el, short, toast, whole, withUnit } from "./page.js";
+import { ago, duration, short, whole, withUnit } from "./numbers.js";
+import { address, ask, el, toast } from "./page.js";
 
 // Which metric feeds which gauge or card; the first that a run has declared is taken, and without any there is none.
 const GAUGES = [
@@ -29,18 +30,41 @@ const CARDS = [
   { label: "agreement", metrics: ["agreement"] },
   { label: "training battles won", metrics: ["win_rate"] },
 ];
-const STEPS = { tempest: "frame", echelon: "agent-step" };
 const VALUE_RANGE = ["q_min", "q_mean", "q_max"];
 const COMPOSITION = ["replay_teacher", "replay_pupil", "replay_random"];
 
-const bestOf = ({ game, best_score }) => withUnit(best_score, game === "echelon" ? "share" : "");
+/** Links to tabs, as a sentence. */
+const linkTo = (tab, i, all) => [
+  i === 0 ? "" : i < all.length - 1 ? ", " : " or ",
+  el("a", { href: tab.address }, tab.title),
+  i < all.length - 1 ? "" : ".",
+];
 
 export class RunsView {
+  /** @type {FollowedRun[]} the first is the one that the page is about */
+  followed = [];
+  /** @type {any[]} */
+  summaries = [];
+  /** @type {Map<string, SmallChart>} by family */
+  charts = new Map();
+  /** @type {{ gauges: Gauge[], cards: (() => void)[], controls: Controls } | null} */
+  built = null;
+  /** @type {{ element: HTMLElement, close: () => void } | null} */
+  preview = null;
+  /** @type {BigChart | null} */
+  big = null;
+  frame = 0;
+  title = el("div", { class: "run-title" });
+  exam = el("div", { class: "exam" });
+  progress = el("div", { class: "progress" });
+  gauges = el("div", { class: "gauges" });
+  cards = el("div", { class: "cards" });
+  grid = el("section", { class: "charts", "aria-label": "Charts" });
+  events = el("ol", { class: "events" });
+
   constructor(feed, about) {
     this.feed = feed;
     this.about = about;
-    this.followed = [];
-    this.charts = new Map();
     this.list = el("ul", { class: "runs-list" });
     this.main = el("div", { class: "run-main" });
     this.element = el(
@@ -73,16 +97,8 @@ export class RunsView {
           { class: "empty" },
           el("h1", {}, "No runs yet"),
           el("p", {}, "A training that is started now appears here by itself:"),
-          el("pre", {}, "protege train tempest --minutes 10"),
-          el(
-            "p",
-            {},
-            "Or ",
-            el("a", { href: "#/live" }, "watch a player"),
-            " or ",
-            el("a", { href: "#/play" }, "play yourself"),
-            ".",
-          ),
+          el("pre", {}, `protege train ${[...games.keys()][0] ?? "GAME"} --minutes 10`),
+          tabs().length ? el("p", {}, "Or open ", tabs().flatMap(linkTo)) : null,
         ),
       );
       return;
@@ -139,7 +155,14 @@ export class RunsView {
           },
           el("i", { class: "lamp", "data-status": summary.status }),
           el("span", { class: "run-name" }, summary.name),
-          el("small", {}, summary.status, summary.best_score === null ? "" : ` · ${bestOf(summary)}`),
+          el(
+            "small",
+            {},
+            summary.status,
+            summary.best_score === null
+              ? ""
+              : ` · ${withUnit(summary.best_score, summary.score_unit === "share" ? "share" : "")}`,
+          ),
         ),
       );
     });
@@ -150,7 +173,7 @@ export class RunsView {
   compare(name, wanted) {
     const others = this.followed.map((run) => run.name).filter((other) => other !== name);
     const names = wanted ? [...others, name] : others;
-    document.activeElement?.blur();
+    /** @type {HTMLElement | null} */ (document.activeElement)?.blur();
     if (!names.length) return this.showList();
     const rest = names.slice(1).map(encodeURIComponent).join(",");
     location.hash = `/run/${encodeURIComponent(names[0])}${rest ? `?compare=${rest}` : ""}`;
@@ -160,41 +183,36 @@ export class RunsView {
 
   build() {
     const run = this.primary;
-    this.built = { gauges: [], cards: [] };
+    /** @type {{ gauges: Gauge[], cards: (() => void)[], controls: Controls }} */
+    const built = (this.built = { gauges: [], cards: [], controls: new Controls(run, this.about.controls) });
     const has = (part) => run.metric(part.metrics);
-    this.gauges = el("div", { class: "gauges" });
-    for (const gauge of GAUGES.filter(has)) {
-      const made = new Gauge(gauge, run.metric(gauge.metrics));
-      this.built.gauges.push(made);
+    this.gauges.replaceChildren();
+    for (const gauge of GAUGES) {
+      const metric = run.metric(gauge.metrics);
+      if (!metric) continue;
+      const made = new Gauge(gauge, metric);
+      built.gauges.push(made);
       this.gauges.append(made.element);
     }
-    this.cards = el("div", { class: "cards" });
-    this.addCards(run, has);
-    this.title = el("div", { class: "run-title" });
-    this.controls = new Controls(run, this.about.controls);
-    this.progress = el("div", { class: "progress" });
-    this.exam = el("div", { class: "exam" });
+    this.cards.replaceChildren();
+    this.addCards(run, has, built.cards);
     this.preview?.close();
-    const shown = this.about.games.includes(run.info.game);
-    this.preview = shown && run.info.game !== "echelon" ? new Preview(run.info.game, run.name) : null;
-    const battles = shown && run.info.game === "echelon" ? `#/battle?${new URLSearchParams({ run: run.name })}` : null;
-    this.grid = el("section", { class: "charts", "aria-label": "Charts" });
+    this.preview = linksOf(run.info.game).preview?.(run) ?? null;
+    this.grid.replaceChildren();
     for (const [family, metrics] of run.families) {
       const chart = new SmallChart(family, metrics, (name) => this.openBig(name));
       this.charts.set(family, chart);
       this.grid.append(chart.element);
     }
-    this.events = el("ol", { class: "events" });
     this.main.replaceChildren(
       el(
         "section",
         { class: "hero" },
-        el("div", { class: "hero-text" }, this.title, this.exam, this.progress, this.controls.actions),
+        el("div", { class: "hero-text" }, this.title, this.exam, this.progress, built.controls.actions),
         this.preview?.element ?? null,
-        battles && el("a", { class: "button", href: battles }, "Watch its battles as they finish"),
         this.gauges,
       ),
-      this.controls.element,
+      built.controls.element,
       this.cards,
       this.grid,
       el(
@@ -208,11 +226,11 @@ export class RunsView {
     this.draw();
   }
 
-  addCards(run, has) {
+  addCards(run, has, built) {
     const add = (label, title, fill) => {
       const value = el("output", { class: "card-value" });
       const card = el("div", { class: "card", title, "data-card": label }, el("h3", {}, label), value);
-      this.built.cards.push(() => fill(value, card));
+      built.push(() => fill(value, card));
       this.cards.append(card);
     };
     for (const card of CARDS.filter(has)) {
@@ -276,14 +294,8 @@ export class RunsView {
   recordings(run) {
     if (!run.recordings.length) return null;
     const show = (file) => {
-      if (file.endsWith(`.${run.info.game}`)) {
-        const asked = new URLSearchParams({ player: run.name, kind: "recording", recording: file });
-        return el("a", { class: "button", href: `#/live?${asked}` }, `Watch ${file}`);
-      }
-      if (file.endsWith(".rec")) {
-        const asked = new URLSearchParams({ run: run.name, file });
-        return el("a", { class: "button", href: `#/battle?${asked}` }, `Watch ${file}`);
-      }
+      const watched = linksOf(run.info.game).recordingAddress?.(run, file);
+      if (watched) return el("a", { class: "button", href: watched }, `Watch ${file}`);
       const source = address("runs", run.name, "recordings", file);
       return el(
         "figure",
@@ -316,23 +328,22 @@ export class RunsView {
   }
 
   drawSoon() {
-    if (this.frame) return;
-    this.frame = requestAnimationFrame(() => {
-      this.frame = null;
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
       this.draw();
     });
   }
 
   draw() {
     const run = this.primary;
-    if (!run?.families || !this.title) return;
+    if (!run || !this.built) return;
     for (const chart of this.charts.values()) chart.show(this.followed);
     this.grid.classList.toggle("comparing", this.followed.length > 1);
     for (const gauge of this.built.gauges) {
       gauge.show(run.histories.get(gauge.metric.name), run.isOverridden(gauge.control));
     }
     for (const fill of this.built.cards) fill();
-    this.controls.show();
+    this.built.controls.show();
     this.title.replaceChildren(
       el("h1", {}, run.name),
       el(
@@ -340,14 +351,15 @@ export class RunsView {
         {},
         el("i", { class: "lamp", "data-status": run.status }),
         run.status,
-        ` · ${run.info.game}, ${run.info.learner} · ${STEPS[run.info.game] ?? "step"} ${whole(run.step)}`,
+        ` · ${run.info.game}, ${run.info.learner} · ${games.get(run.info.game)?.unit ?? "step"} ${whole(run.step)}`,
         run.now && run.status === "running" ? "" : run.now ? ` · ${ago(Date.now() / 1000 - run.now)}` : "",
       ),
     );
     this.drawExam(run);
-    const { share, left } = run.progress ?? {};
-    this.progress.hidden = share === undefined || run.status !== "running";
-    if (!this.progress.hidden) {
+    const { progress } = run;
+    this.progress.hidden = progress === null || run.status !== "running";
+    if (progress && !this.progress.hidden) {
+      const { share, left } = progress;
       const text = left === null ? "just started" : `${duration(left)} left`;
       this.progress.replaceChildren(
         el("progress", { max: 1, value: share, "aria-label": "budget used" }),
@@ -391,7 +403,7 @@ export class RunsView {
 
   openBig(family) {
     this.big?.element.open && this.big.element.close();
-    this.big = new BigChart(family, this.primary.families.get(family), this.followed);
+    this.big = new BigChart(family, this.primary.families.get(family) ?? [], this.followed);
   }
 
   close() {

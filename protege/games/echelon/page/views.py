@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from protege import ProtegeError
+from protege.dashboard.live import Page, Tab
 from protege.games.echelon.recordings.recording import SUFFIX, BadRecording, Recording
 from protege.league.league import find_recording
 from protege.runs.run import Run, list_runs, open_run, runs_folder
@@ -45,10 +46,17 @@ def battles_of(run: Run) -> list[dict[str, str]]:
     return [{"run": run.name, "file": name} for _, name in sorted(found, reverse=True)[:MOST_LISTED]]
 
 
-class EchelonShows:
+class EchelonViews:
     """What there is to see of the mechs' game."""
 
     game = "echelon"
+    unit = "agent-step"
+    page = Page(
+        static=Path(__file__).parent / "static",
+        tabs=(Tab("battle", "Battles", "view.js"),),
+        styles=("battle.css",),
+        links="links.js",
+    )
 
     def __init__(self, runs: Path | None = None, given: Sequence[Path] = ()) -> None:
         self.runs = runs
@@ -61,13 +69,13 @@ class EchelonShows:
         return {"battles": given + [battle for run in reversed(trained) for battle in battles_of(run)][:MOST_LISTED]}
 
     def shared(self, kind: str) -> bool:
-        """Whether viewers with the same settings see the same show."""
+        """Whether viewers with the same settings see the same live view."""
         return True
 
     def open(self, kind: str, settings: Mapping[str, str]) -> Arrivals:
         """The battles of a `run` as they finish."""
         if kind != "battles":
-            raise ProtegeError(f"there is no show {kind!r}: expected battles")
+            raise ProtegeError(f"there is no live view {kind!r}: expected battles")
         with open_run(settings.get("run", ""), self.runs) as run:
             return Arrivals(run)
 

@@ -69,7 +69,7 @@ def dashboard(seconds: float) -> Figures:
     import tempfile
     from pathlib import Path
 
-    from protege.dashboard.process import READY, Beside
+    from protege.dashboard.process import READY, ServerProcess
     from protege.games.tempest.training.config import PRESETS
     from protege.games.tempest.training.train import train
     from protege.runs.run import Training
@@ -88,7 +88,7 @@ def dashboard(seconds: float) -> Figures:
         def prepare(self, run: Training) -> None:
             self.run = run
             words = ["dashboard", "--no-browser", "--runs", str(run.path.parent), "--port", "0"]
-            self.page = Beside(words, self.page_is_there)
+            self.page = ServerProcess(words, self.page_is_there)
 
         def page_is_there(self, line: str) -> None:
             if line.startswith(READY):

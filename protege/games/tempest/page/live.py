@@ -1,9 +1,9 @@
-"""Tempest to watch: games that go on tick by tick and tell a page what to drawing.
+"""Tempest to watch: games that go on tick by tick and tell a page what to draw.
 
-A show has a `rate` in ticks a second, `tick`, which plays one and returns a message, and `hear` for what a viewer says.
-Here are three: players at work (`LiveGames`), clients of an arcade server (`ArcadeGames`), and one recorded game, to be
-wound to and fro (`Film`); human.py has a person beside the champion. Knows no socket: whoever serves the page drives
-shows and passes messages on.
+A live view has a `rate` in ticks a second, `tick`, which plays one and returns a message, and `hear` for what a viewer
+says. Here are three: players at work (`LiveGames`), clients of an arcade server (`ArcadeGames`), and one recorded game,
+to be wound to and fro (`Film`); human.py has a person beside the champion. Knows no socket: whoever serves the page
+drives live views and passes messages on.
 
 A message is the length of a JSON text (4 bytes, little end first), the text, and for every game whose `lines` are not 0
 its lines: x, y, x, y as 16-bit numbers of 1/32767, then red, green, blue, then brightness in hundredths, 8 bits each.

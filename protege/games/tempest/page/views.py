@@ -1,4 +1,4 @@
-"""Every show of Tempest that a page can ask for."""
+"""Every live view of Tempest that a page can ask for."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from protege import ProtegeError
+from protege.dashboard.live import Page, Tab
 from protege.evaluate import EVALUATION
 from protege.games.tempest.agents.players import BUILT_IN, CHAMPIONS
 from protege.games.tempest.arcade.screens import arcades
@@ -21,10 +22,17 @@ from protege.runs.metrics import near
 from protege.runs.run import Run, checked_name, list_runs, open_run, runs_folder
 
 
-class TempestShows:
-    """Opens shows by kind and by settings as they come from a page's address, so nothing in them is trusted."""
+class TempestViews:
+    """Opens live views by kind and by settings as they come from a page's address, so nothing in them is trusted."""
 
     game = "tempest"
+    unit = "frame"
+    page = Page(
+        static=Path(__file__).parent / "static",
+        tabs=(Tab("live", "Live", "live.js"), Tab("play", "Play", "play.js")),
+        styles=("live.css", "play.css"),
+        links="links.js",
+    )
 
     def __init__(self, runs: Path | None = None, more_players: Sequence[str] = ()) -> None:
         self.runs = runs
@@ -51,11 +59,11 @@ class TempestShows:
         return list(dict.fromkeys([*self.more_players, *CHAMPIONS, *BUILT_IN, *(run.name for run in self._ready())]))
 
     def shared(self, kind: str) -> bool:
-        """Whether viewers with the same settings see the same show."""
+        """Whether viewers with the same settings see the same live view."""
         return kind in ("watch", "arcade")
 
     def open(self, kind: str, settings: Mapping[str, str]) -> LiveGames | ArcadeGames | Film | HumanGame:
-        """A show: `watch` (player, games, level), `film` (player, and seed, game, level or recording), `play`, or
+        """A live view: `watch` (player, games, level), `film` (player, and seed, game, level or recording), `play`, or
         `arcade` (server, games).
         """
         level = _number(settings, "level", 1, 1, LAST_LEVEL)
@@ -76,7 +84,7 @@ class TempestShows:
                 return Film(self._player(settings), start)
             case "play":
                 return HumanGame(WatchedPlayer("champion", self.runs), self.scores)
-        raise ProtegeError(f"there is no show {kind!r}: expected watch, arcade, film or play")
+        raise ProtegeError(f"there is no live view {kind!r}: expected watch, arcade, film or play")
 
     def high_scores(self) -> list[dict[str, Any]]:
         """The table, best first."""
@@ -84,7 +92,7 @@ class TempestShows:
 
     def file(self, settings: Mapping[str, str]) -> bytes:
         """Recordings of Tempest are films, not files for the page."""
-        raise ProtegeError("recordings of Tempest are watched as films: ask for the show film")
+        raise ProtegeError("recordings of Tempest are watched as films: ask for the live view film")
 
     def _ready(self) -> list[Run]:
         """Runs that have weights to play with, the newest first."""

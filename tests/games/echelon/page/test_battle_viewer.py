@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from protege.games.echelon.agents.match import Match, Setting, fight, play
-from protege.games.echelon.page.views import EchelonShows
+from protege.games.echelon.page.views import EchelonViews
 from protege.games.echelon.recordings.battle_report import flag
 from protege.games.echelon.recordings.recording import Recorder, Recording
 from protege.games.echelon.task.rewards import PARTS
@@ -60,11 +60,11 @@ def fights(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.fixture(scope="module")
 def page_of(fights: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     folder = tmp_path_factory.mktemp("runs")
-    with served(folder, {"echelon": EchelonShows(folder, fights)}) as page:
+    with served(folder, {"echelon": EchelonViews(folder, fights)}) as page:
         yield page
 
 
-def watch(visits: Any, page_of: Any, address: str = "#/battle?given=0", size: Any = LAPTOP) -> Any:
+def watch(visits: Any, page_of: Any, address: str = "#/echelon/battle?given=0", size: Any = LAPTOP) -> Any:
     page = visits.open(page_of.url + address, size)
     page.set_default_timeout(1000 * LONG_PATIENCE_S)
     page.locator(".battle-view[data-ready]").wait_for()
@@ -294,7 +294,7 @@ def test_values_and_reward_parts_of_a_learned_player_are_shown(visits, tmp_path)
         recorder.note(value=[0.25 * number, np.nan], reward=parts)
     file = tmp_path / "pupil.rec"
     file.write_bytes(recorder.to_bytes())
-    with served(tmp_path, {"echelon": EchelonShows(tmp_path, [file])}) as page_served:
+    with served(tmp_path, {"echelon": EchelonViews(tmp_path, [file])}) as page_served:
         page = watch(visits, page_served)
         seek(page, 2.5)  # frame 10 was noted with number 9
         page.locator(".roster.blue .mech").first.click()
@@ -330,8 +330,8 @@ def small_fight() -> bytes:
 
 
 def test_a_file_is_opened_by_dropping_it(visits, tmp_path):
-    with served(tmp_path, {"echelon": EchelonShows(tmp_path)}) as page_served:
-        page = visits.open(page_served.url + "#/battle", LAPTOP)
+    with served(tmp_path, {"echelon": EchelonViews(tmp_path)}) as page_served:
+        page = visits.open(page_served.url + "#/echelon/battle", LAPTOP)
         page.locator(".battle-note", has_text="Drop a recording here").wait_for()
         drop(page, "mine.rec", small_fight())
         page.locator(".battle-view[data-ready]").wait_for()
@@ -367,13 +367,13 @@ def test_what_cannot_be_shown_is_refused_with_one_line_and_the_battle_stays(visi
 def test_a_damaged_file_of_the_server_is_refused_in_the_page(visits, tmp_path):
     file = tmp_path / "hurt.rec"
     file.write_bytes(small_fight()[:-5])
-    with served(tmp_path, {"echelon": EchelonShows(tmp_path, [file])}) as page_served:
-        page = visits.open(page_served.url + "#/battle?given=0", LAPTOP)
+    with served(tmp_path, {"echelon": EchelonViews(tmp_path, [file])}) as page_served:
+        page = visits.open(page_served.url + "#/echelon/battle?given=0", LAPTOP)
         page.locator(".battle-note.bad", has_text="hurt.rec is cut off").wait_for()
 
 
 def test_two_players_on_the_same_seed_are_seen_side_by_side(visits, page_of):
-    page = watch(visits, page_of, "#/battle?given=0&beside=1")
+    page = watch(visits, page_of, "#/echelon/battle?given=0&beside=1")
     page.locator('.battle-view[data-ready="2"]').wait_for()
     assert page.locator(".race-name").all_inner_texts() == ["hard", "medium", "easy", "medium"]
     seek(page, 6.0)
@@ -388,8 +388,8 @@ def test_two_players_on_the_same_seed_are_seen_side_by_side(visits, page_of):
 
 def test_battles_of_a_training_appear_as_they_finish_and_late_viewers_get_the_newest(visits, tmp_path):
     name = "document.querySelector('canvas.battle-canvas')?.dataset.name"
-    with make_run(tmp_path, "pupil", 1) as run, served(tmp_path, {"echelon": EchelonShows(tmp_path)}) as page_served:
-        page = visits.open(page_served.url + "#/battle?run=pupil", LAPTOP)
+    with make_run(tmp_path, "pupil", 1) as run, served(tmp_path, {"echelon": EchelonViews(tmp_path)}) as page_served:
+        page = visits.open(page_served.url + "#/echelon/battle?run=pupil", LAPTOP)
         page.locator(".battle-note", has_text="waiting for the first battle of pupil").wait_for()
         contents = small_fight()
         (run.recordings / "step-1.rec").write_bytes(contents)
@@ -397,7 +397,7 @@ def test_battles_of_a_training_appear_as_they_finish_and_late_viewers_get_the_ne
         (run.recordings / "step-2.rec").write_bytes(contents)
         wait_until(lambda: page.evaluate(f"!!{VIEW}.waiting"))
         assert page.evaluate(name) == "step-1.rec", "what is being watched is not taken away"
-        late = visits.open(page_served.url + "#/battle?run=pupil", LAPTOP)
+        late = visits.open(page_served.url + "#/echelon/battle?run=pupil", LAPTOP)
         wait_until(lambda: late.evaluate(name) == "step-2.rec")
         ask(page, "view.seek(1000)")
         wait_until(lambda: page.evaluate(name) == "step-2.rec")
@@ -429,7 +429,7 @@ def test_without_webgl_one_line_says_so(visits, page_of):
         HTMLCanvasElement.prototype.getContext = function (kind, ...more) {
             return kind.startsWith("webgl") ? null : real.call(this, kind, ...more);
         };""")
-    page.goto(page_of.url + "#/battle?given=0")
+    page.goto(page_of.url + "#/echelon/battle?given=0")
     page.locator(".battle-note.bad", has_text="this browser draws no WebGL").wait_for()
 
 
@@ -438,6 +438,6 @@ def test_views_come_and_go_without_leaving_a_picture_behind(visits, page_of):
     for _ in range(3):
         page.goto(page_of.url + "#/")
         page.locator(".battle-view").wait_for(state="detached")
-        page.goto(page_of.url + "#/battle?given=1")
+        page.goto(page_of.url + "#/echelon/battle?given=1")
         page.locator(".battle-view[data-ready]").wait_for()
     assert page.locator("canvas.battle-canvas").count() == 1

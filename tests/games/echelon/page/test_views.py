@@ -9,7 +9,7 @@ import pytest
 import websockets
 
 from protege import ProtegeError
-from protege.games.echelon.page.views import Arrivals, EchelonShows
+from protege.games.echelon.page.views import Arrivals, EchelonViews
 from protege.games.echelon.recordings.recording import BadRecording, Recorder, Recording
 from protege.games.echelon.world.mechs import BLUE, MEDIUM, RED
 from protege.runs.run import create_run
@@ -44,7 +44,7 @@ def test_recordings_come_whole_or_not_at_all(tmp_path, contents):
     foreign.write_bytes(b"GIF89a" * 50)
     with huge.open("wb") as file:
         file.truncate((1 << 26) + 1)
-    with served(tmp_path, {"echelon": EchelonShows(tmp_path, [whole, cut, foreign, huge])}) as page:
+    with served(tmp_path, {"echelon": EchelonViews(tmp_path, [whole, cut, foreign, huge])}) as page:
         listed = httpx.get(f"{page.url}api/games/echelon").json()["battles"]
         assert [battle["file"] for battle in listed] == ["whole.rec", "cut.rec", "foreign.rec", "huge.rec"]
         assert ask(page, given=0).content == contents
@@ -56,7 +56,7 @@ def test_recordings_come_whole_or_not_at_all(tmp_path, contents):
 
 def test_a_page_gets_nothing_but_recordings_of_runs(tmp_path, contents):
     (tmp_path / "secret.rec").write_bytes(contents)
-    with trained(tmp_path) as run, served(tmp_path, {"echelon": EchelonShows(tmp_path)}) as page:
+    with trained(tmp_path) as run, served(tmp_path, {"echelon": EchelonViews(tmp_path)}) as page:
         (run.recordings / "a.rec").write_bytes(contents)
         assert ask(page, run="pupil", file="a.rec").content == contents
         for settings in (
@@ -89,7 +89,7 @@ def test_battles_are_told_newest_first_and_only_those_of_this_game(tmp_path, con
         (run.recordings / ".half.rec").write_bytes(contents[:50])
         (other.recordings / "d.rec").write_bytes(contents)
         wanted = [{"run": "pupil", "file": name} for name in ("c.rec", "a.rec", "b.rec")]
-        assert EchelonShows(tmp_path).about()["battles"] == wanted
+        assert EchelonViews(tmp_path).about()["battles"] == wanted
         assert json.loads(Arrivals(run).tick())["battles"] == wanted
 
 
@@ -104,14 +104,14 @@ def test_whoever_comes_late_is_told_all_at_once(tmp_path, contents):
             async with websockets.connect(address) as late:
                 assert json.loads(await late.recv()) == {"battles": [{"run": "pupil", "file": "a.rec"}]}
 
-    with trained(tmp_path) as run, served(tmp_path, {"echelon": EchelonShows(tmp_path)}) as page:
+    with trained(tmp_path) as run, served(tmp_path, {"echelon": EchelonViews(tmp_path)}) as page:
         asyncio.run(asyncio.wait_for(visit(page), 20))
 
 
 def test_what_there_is_not_is_said(tmp_path):
-    shows = EchelonShows(tmp_path)
-    with pytest.raises(ProtegeError, match="there is no show 'watch': expected battles"):
-        shows.open("watch", {})
+    views = EchelonViews(tmp_path)
+    with pytest.raises(ProtegeError, match="there is no live view 'watch': expected battles"):
+        views.open("watch", {})
     with pytest.raises(ProtegeError, match="nobody"):
-        shows.open("battles", {"run": "nobody"})
-    assert shows.high_scores() == [] and shows.about() == {"battles": []}
+        views.open("battles", {"run": "nobody"})
+    assert views.high_scores() == [] and views.about() == {"battles": []}

@@ -1,4 +1,5 @@
--- Runs inside MAME for tests/games/tempest/arcade/mame.py: writes the whole RAM to a file once a game tick and works the controls by a list.
+-- Runs inside MAME for tests/games/tempest/arcade/mame.py: writes the whole RAM to a file once a game tick and works
+-- the controls by a list.
 --
 -- PROBE_DUMP    the file: 2 KiB for each tick, in the moment in which a client reads them
 -- PROBE_INPUTS  "TICK NAME VALUE" as often as wanted, apart by ";": a control, or an address such as $06 to write to

@@ -13,7 +13,7 @@ from protege.games.tempest.agents.players import find_player
 from protege.games.tempest.arcade import wire
 from protege.games.tempest.arcade.bridge import Bridge, BridgeConfig
 from protege.games.tempest.arcade.screens import SCREEN, Arcade, Screen, Screens, activity, arcades, memory_of
-from protege.games.tempest.page.views import TempestShows
+from protege.games.tempest.page.views import TempestViews
 from protege.games.tempest.rules import ram
 from protege.games.tempest.rules.sim import Cabinet, power_on
 from protege.games.tempest.task import drawing
@@ -191,13 +191,13 @@ class Champion(Listener):
 
 
 def test_the_clients_of_a_server_are_a_show_with_the_players_reasons(tmp_path):
-    shows = TempestShows(tmp_path)
+    views = TempestViews(tmp_path)
     champion: Any = find_player("champion")
     agent = Champion(champion.act)
     with Bridge(agent, BridgeConfig(port=0, screens=tmp_path)) as bridge:
         wait_until(lambda: arcades(tmp_path))
-        assert shows.about()["arcades"] == [{"server": str(bridge.port), "player": "champion"}]
-        show = shows.open("arcade", {"server": str(bridge.port), "games": "4"})
+        assert views.about()["arcades"] == [{"server": str(bridge.port), "player": "champion"}]
+        show = views.open("arcade", {"server": str(bridge.port), "games": "4"})
         assert heard(show.tick()) == {"games": [], "player": "champion", "note": "No client is connected."}
         machine = Machine(starts(1, seed=3, level=5)[0])
         with Client(bridge.port, wire.greet(name="cabinet 7")) as client:
@@ -221,7 +221,7 @@ def test_the_clients_of_a_server_are_a_show_with_the_players_reasons(tmp_path):
 
 
 def test_a_show_finds_a_server_that_comes_back_and_does_without_reasons_it_cannot_have(tmp_path):
-    show = TempestShows(tmp_path).open("arcade", {"server": "9999"})
+    show = TempestViews(tmp_path).open("arcade", {"server": "9999"})
     assert heard(show.tick())["games"] == []
     for _ in range(2):
         screens = Screens(tmp_path, 9999, 2, "my.module:Player")
@@ -237,4 +237,4 @@ def test_a_show_finds_a_server_that_comes_back_and_does_without_reasons_it_canno
 @pytest.mark.parametrize("settings", [{"server": "0"}, {"server": "../../etc"}, {"games": "17"}])
 def test_a_show_of_no_server_is_refused(tmp_path, settings):
     with pytest.raises(ProtegeError, match="must be a whole number"):
-        TempestShows(tmp_path).open("arcade", settings)
+        TempestViews(tmp_path).open("arcade", settings)

@@ -12,7 +12,7 @@ import pytest
 from protege.games.tempest.agents.players import find_player
 from protege.games.tempest.arcade import wire
 from protege.games.tempest.arcade.bridge import Bridge, BridgeConfig
-from protege.games.tempest.page.views import TempestShows
+from protege.games.tempest.page.views import TempestViews
 from protege.games.tempest.rules import ram
 from protege.games.tempest.task import drawing
 from protege.games.tempest.task.env import starts
@@ -60,7 +60,7 @@ def test_a_clients_game_is_seen_as_its_machine_shows_it(tmp_path, visits):  # no
     agent = Champion()
     with (
         Bridge(agent, BridgeConfig(port=0, silent_s=600.0, screens=tmp_path)) as bridge,
-        served(tmp_path, {"tempest": TempestShows(tmp_path)}) as page_served,
+        served(tmp_path, {"tempest": TempestViews(tmp_path)}) as page_served,
         Client(bridge.port, wire.greet(name="cabinet 7"), patience=60.0) as client,
     ):
         machine = Machine(starts(1, seed=3, level=5)[0])
@@ -68,7 +68,7 @@ def test_a_clients_game_is_seen_as_its_machine_shows_it(tmp_path, visits):  # no
             client.play(machine)
         time.sleep(0.05)
         client.exchange(machine.packet())  # and now the machine stands still
-        page = visits.open(f"{page_served.url}#/live?player=champion")
+        page = visits.open(f"{page_served.url}#/tempest/live?player=champion")
         wait_for_pictures(page, ".live-view canvas.tube", 5)
         assert page.locator(".live-view .control").inner_text() == "pupil"
         figures = page.locator(".live-view .figures dd").all_inner_texts()
@@ -95,13 +95,15 @@ def test_clients_are_watched_side_by_side_while_they_play_and_leave(tmp_path, vi
 
     with (
         Bridge(Champion(), BridgeConfig(port=0, screens=tmp_path)) as bridge,
-        served(tmp_path, {"tempest": TempestShows(tmp_path)}) as page_served,
+        served(tmp_path, {"tempest": TempestViews(tmp_path)}) as page_served,
     ):
         clients = [threading.Thread(target=play, args=(number,)) for number in range(3)]
         for client in clients:
             client.start()
         try:
-            page = visits.open(f"{page_served.url}#/live?player=champion&kind=arcade&server={bridge.port}&games=4")
+            page = visits.open(
+                f"{page_served.url}#/tempest/live?player=champion&kind=arcade&server={bridge.port}&games=4"
+            )
             wait_until(lambda: len(pictures(page)) == 4)
             wait_until(lambda: min(pictures(page)[:3]) > 20)
             assert pictures(page)[3] == 0, "three clients, three games"

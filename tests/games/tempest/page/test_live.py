@@ -13,7 +13,7 @@ from protege.games.tempest.agents.network import CHECKPOINT_KIND, ValueNetwork, 
 from protege.games.tempest.agents.players import find_player, play, words
 from protege.games.tempest.page.human import Best, HighScores, HumanGame
 from protege.games.tempest.page.live import DRAWN, RELOAD_SECONDS, Film, LiveGames, WatchedPlayer, pack
-from protege.games.tempest.page.views import TempestShows
+from protege.games.tempest.page.views import TempestViews
 from protege.games.tempest.rules import ram
 from protege.games.tempest.task import drawing
 from protege.games.tempest.task.env import TASK_VERSION, Frames, starts
@@ -216,13 +216,13 @@ def test_a_recording_ends_where_its_moves_end(tmp_path):
     with create_run("tempest", "pqn", {}, metrics, name="new", folder=tmp_path) as run:
         save_weights(run.last, 1)
         save_recording(run.recordings / "best-exam.tempest", start, moves, {"player": "new"})
-    show = TempestShows(tmp_path).open("film", {"player": "new", "recording": "best-exam.tempest"})
+    show = TempestViews(tmp_path).open("film", {"player": "new", "recording": "best-exam.tempest"})
     assert isinstance(show, Film)
     filmed(show)
     assert len(show.commands) == 120 and show.commands[:3] == [tuple(ACTIONS[move]) for move in (0, 11, 22)]
     for name in ("none.tempest", "../run.json"):
         with pytest.raises(ProtegeError, match="has no recording"):
-            TempestShows(tmp_path).open("film", {"player": "new", "recording": name})
+            TempestViews(tmp_path).open("film", {"player": "new", "recording": name})
 
 
 # --- playing ---
@@ -345,21 +345,21 @@ def test_the_table_keeps_the_ten_best_and_equals_come_later(tmp_path):
         ("watch", {"player": "teacher", "level": "0"}, "level must be"),
         ("film", {"player": "teacher", "seed": "1e9"}, "seed must be"),
         ("film", {"player": "teacher", "game": "9" * 400}, "game must be"),
-        ("dance", {}, "there is no show 'dance'"),
+        ("dance", {}, "there is no live view 'dance'"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(tmp_path, kind, settings, reason):
     with pytest.raises(ProtegeError, match=reason):
-        TempestShows(tmp_path).open(kind, settings)
+        TempestViews(tmp_path).open(kind, settings)
 
 
 def test_a_player_of_ones_own_is_shown_only_if_the_command_line_named_it(tmp_path):
     name = "tests.games.tempest.page.test_live:Idle"
     with pytest.raises(ProtegeError, match="no name for a run"):
-        TempestShows(tmp_path).open("watch", {"player": name})
-    show = TempestShows(tmp_path, [name]).open("watch", {"player": name})
+        TempestViews(tmp_path).open("watch", {"player": name})
+    show = TempestViews(tmp_path, [name]).open("watch", {"player": name})
     assert told(show.tick())["games"][0]["action"] == [0, 0, 0]
-    assert TempestShows(tmp_path, [name]).players()[0] == name
+    assert TempestViews(tmp_path, [name]).players()[0] == name
 
 
 class Idle:

@@ -1,5 +1,5 @@
 -- What the client decides from records: advice of the scripted teacher, rewards, and who works the controls when.
--- Pure: the same numbers as protege/games/tempest/task/teacher.py (rule set "meet") and protege/games/tempest/task/env.py.
+-- Pure: the same numbers as teacher.py (rule set "meet") and env.py in protege/games/tempest/task.
 
 local state = ... -- the module of state.lua
 local logic = {}

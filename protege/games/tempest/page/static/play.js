@@ -1,13 +1,20 @@
 // Your own game, with the champion on the same seed beside it, and the table of high scores.
 
-import { Audience, choice, field, lives, showAddress, tube } from "./live.js";
-import { address, ask, el, whole, write } from "./page.js";
-import { Hands, Screen, commandName } from "./tempest.js";
+import { whole } from "/numbers.js";
+import { address, ask, choice, el, field, liveAddress, write } from "/page.js";
+import { Audience, GAME, tube } from "./audience.js";
+import { Hands } from "./hands.js";
+import { Screen } from "./tube.js";
+import { commandName, lives } from "./words.js";
 
 /** Your game, and the champion's beside it. */
-export class PlayView {
-  constructor(game) {
-    this.game = game;
+export default class PlayView {
+  state = ""; // "ready", "playing", "paused", "over", "entering"
+  /** @type {{ mine: any, theirs: any, place: number | null }} what was last heard of both games */
+  last = { mine: null, theirs: null, place: null };
+  rivalName = "champion";
+
+  constructor() {
     this.mine = tube("your game");
     this.theirs = tube("the champion's game");
     this.overlay = el("div", { class: "overlay" });
@@ -55,7 +62,7 @@ export class PlayView {
       ),
     );
     this.audience = new Audience(
-      showAddress(game, "play"),
+      liveAddress(GAME, "play"),
       [new Screen(this.mine), new Screen(this.theirs)],
       (said) => this.hear(said),
       (reason) => {
@@ -78,7 +85,7 @@ export class PlayView {
   }
 
   async readLevels() {
-    const { start_levels: levels } = await ask(address("games", this.game));
+    const { start_levels: levels } = await ask(address("games", GAME));
     this.level.replaceChildren(...levels.map((level) => el("option", { value: level }, `level ${level}`)));
   }
 
@@ -110,7 +117,7 @@ export class PlayView {
 
   start() {
     this.mine.focus();
-    document.activeElement?.blur();
+    /** @type {HTMLElement | null} */ (document.activeElement)?.blur();
     this.asked = { level: Number(this.level.value), seed: Math.floor(Math.random() * 2 ** 31) };
     this.audience.say({ start: this.asked });
   }
@@ -195,7 +202,7 @@ export class PlayView {
   }
 
   async readScores() {
-    const scores = await ask(address("games", this.game, "scores")).catch(() => []);
+    const scores = await ask(address("games", GAME, "scores")).catch(() => []);
     const rows = scores.map((line, i) =>
       el(
         "tr",

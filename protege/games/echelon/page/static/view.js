@@ -1,13 +1,12 @@
 // Battles to watch: recordings of this server and of its runs, files dropped on the page, one alone or two side by side.
 
-import { Battle } from "./battle.js";
-import { CAMERAS } from "./battle-camera.js";
-import { MOST_BYTES } from "./battle-file.js";
-import { Hud, MechPanel, clock } from "./battle-hud.js";
-import { Stage } from "./battle-scene.js";
-import { Timeline } from "./battle-timeline.js";
-import { choice, field, showAddress } from "./live.js";
-import { Line, address, ask, el, toast, write } from "./page.js";
+import { Battle, TEAMS } from "./battle.js";
+import { CAMERAS } from "./camera.js";
+import { MOST_BYTES } from "./file.js";
+import { Hud, MechPanel, clock } from "./hud.js";
+import { Stage } from "./scene.js";
+import { Timeline } from "./timeline.js";
+import { Line, address, ask, choice, el, field, liveAddress, toast, write } from "/page.js";
 
 const GAME = "echelon";
 const SPEEDS = [
@@ -26,8 +25,14 @@ const keyOf = ({ run, league, file, given }) =>
   given !== undefined ? `given ${given}` : run ? `run ${run} ${file}` : league ? `league ${league} ${file}` : "";
 const NAMED_BY = ["given", "run", "league", "file"];
 
+const button = (label, text, act) =>
+  el("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
+
 /** One battle on the page: picture and what stands over it. */
 class Screen {
+  /** @type {any} */
+  battle = null;
+
   constructor(view) {
     this.canvas = el("canvas", {
       class: "battle-canvas",
@@ -59,20 +64,57 @@ class Screen {
   }
 }
 
-export class BattleView {
+export default class BattleView {
+  stages = el("div", { class: "battle-stages" });
+  note = el("p", { class: "battle-note", role: "status" }, "looking for battles");
+  panel = new MechPanel(() => this.choose(null));
+  timeline = new Timeline((time) => this.seek(time));
+  clock = el("output", { class: "film-clock" });
+  lists = el("div", { class: "battle-lists" });
+  playButton = button("Play or pause", "❚❚", () => this.play(!this.playing));
+  cameras = el(
+    "div",
+    { class: "cameras", role: "group", "aria-label": "Camera" },
+    CAMERAS.map((name) =>
+      el("button", { type: "button", "data-camera": name, onclick: () => this.pressCamera(name) }, name),
+    ),
+  );
+  picker = el("input", {
+    type: "file",
+    accept: ".rec",
+    hidden: true,
+    onchange: () => this.openFiles(this.picker.files ?? []),
+  });
+  /** @type {Screen[]} */
+  screens = [];
+  /** @type {{ settings: any, title: string }[]} battles to choose from */
+  listed = [];
+  /** @type {symbol[]} what was last asked for, in either place */
+  asked = [];
+  /** @type {any[]} settings of the battles on the page */
+  shown = [];
+  /** @type {any} a battle that is shown when the one on the page has ended */
+  waiting = null;
+  /** @type {number | null} */
+  chosen = null;
+  /** @type {Line | null} */
+  line = null;
+  newest = false; // whether a run's newest battle is shown as it comes
+  heardKey = "";
+  time = 0;
+  speed = 1;
+  playing = true;
+  team = 0;
+  heat = "";
+  drawnTime = -1;
+  moving = 0; // until when a camera is on its way
+  written = -Infinity; // when what stands over the picture was last written
+
   constructor(settings) {
     this.settings = settings;
-    this.time = 0;
-    this.speed = 1;
-    this.playing = true;
-    this.chosen = null;
     this.camera = CAMERAS.includes(settings.camera) ? settings.camera : "director";
-    this.team = 0;
-    this.heat = "";
-    this.screens = [];
-    this.listed = [];
-    this.asked = [];
-    this.build();
+    this.element = this.build();
+    this.setCamera(this.camera);
     this.stop = new AbortController();
     const on = (target, type, act) => target.addEventListener(type, act, { signal: this.stop.signal });
     on(window, "keydown", (event) => this.key(event));
@@ -85,22 +127,7 @@ export class BattleView {
   }
 
   build() {
-    this.stages = el("div", { class: "battle-stages" });
-    this.note = el("p", { class: "battle-note", role: "status" }, "looking for battles");
-    this.panel = new MechPanel(() => this.choose(null));
-    this.timeline = new Timeline((time) => this.seek(time));
-    const button = (label, text, act) =>
-      el("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
-    this.playButton = button("Play or pause", "❚❚", () => this.play(!this.playing));
-    this.clock = el("output", { class: "film-clock" });
-    this.cameras = el(
-      "div",
-      { class: "cameras", role: "group", "aria-label": "Camera" },
-      CAMERAS.map((name) =>
-        el("button", { type: "button", "data-camera": name, onclick: () => this.pressCamera(name) }, name),
-      ),
-    );
-    this.maps = choice(
+    const maps = choice(
       [
         ["", "no map"],
         ["deaths", "deaths"],
@@ -109,14 +136,7 @@ export class BattleView {
       "",
       (kind) => this.showHeat(kind),
     );
-    this.picker = el("input", {
-      type: "file",
-      accept: ".rec",
-      hidden: true,
-      onchange: () => this.openFiles(this.picker.files),
-    });
-    this.lists = el("div", { class: "battle-lists" });
-    this.element = el(
+    const element = el(
       "div",
       { class: "battle-view" },
       el("div", { class: "battle-main" }, this.stages, this.note, this.panel.element),
@@ -138,15 +158,14 @@ export class BattleView {
           "div",
           { class: "tools" },
           this.cameras,
-          field("Heat map", this.maps),
+          field("Heat map", maps),
           this.lists,
           el("button", { type: "button", onclick: () => this.picker.click() }, "Open a file"),
           this.picker,
         ),
       ),
     );
-    this.element.view = this; // for whoever wants to compare what is shown
-    this.setCamera(this.camera);
+    return Object.assign(element, { view: this }); // for whoever wants to compare what is shown
   }
 
   // --- where battles come from ---
@@ -155,7 +174,7 @@ export class BattleView {
     const { run } = this.settings;
     if (run) {
       this.newest = this.settings.file === undefined;
-      this.line = new Line(showAddress(GAME, "battles", { run }), {
+      this.line = new Line(liveAddress(GAME, "battles", { run }), {
         heard: (message) => this.arrived(message),
         patience: 30_000,
       });
@@ -186,8 +205,8 @@ export class BattleView {
       else if (place === 1) this.closeSecond();
     };
     this.lists.replaceChildren(
-      field("Battle", choice(options("choose"), keyOf(this.shown?.[0] ?? {}), pick(0))),
-      field("Beside it", choice(options("nothing"), keyOf(this.shown?.[1] ?? {}), pick(1))),
+      field("Battle", choice(options("choose"), keyOf(this.shown[0] ?? {}), pick(0))),
+      field("Beside it", choice(options("nothing"), keyOf(this.shown[1] ?? {}), pick(1))),
     );
   }
 
@@ -203,7 +222,7 @@ export class BattleView {
       ...this.listed.filter(({ settings }) => settings.run !== this.settings.run),
     ]);
     if (!battles.length) return write(this.note, `waiting for the first battle of ${this.settings.run}`);
-    if (!this.newest || keyOf(battles[0]) === keyOf(this.shown?.[0] ?? {})) return;
+    if (!this.newest || keyOf(battles[0]) === keyOf(this.shown[0] ?? {})) return;
     if (!this.screens.length || this.isOver()) this.open(battles[0], 0);
     else this.waiting = battles[0]; // shown when the one on the page has ended
   }
@@ -249,14 +268,13 @@ export class BattleView {
       toast("The two battles are on different maps");
     }
     place = Math.min(place, this.screens.length);
-    this.shown ??= [];
     this.shown[place] = settings;
     if (!this.screens[place]) {
       this.screens[place] = new Screen(this);
       this.stages.append(this.screens[place].element);
     }
     this.screens[place].take(battle);
-    this.stages.dataset.count = this.screens.length;
+    this.stages.dataset.count = String(this.screens.length);
     if (place === 0) {
       this.chosen = null;
       this.time = 0;
@@ -265,20 +283,21 @@ export class BattleView {
     this.waiting = null;
     this.timeline.take(this.battles);
     for (const { stage } of this.screens) {
-      stage.rig.hands = this.screens[0].stage.rig.hands; // both are moved by the same hand
+      const [first] = this.screens;
+      if (stage.rig && first.stage.rig) stage.rig.hands = first.stage.rig.hands; // both are moved by the same hand
       stage.showHeat(this.heat);
     }
     this.setCamera(this.camera);
     this.offer(this.listed);
     write(this.note, "");
     this.note.classList.remove("bad");
-    this.element.dataset.ready = place + 1;
+    this.element.dataset.ready = String(place + 1);
   }
 
   closeSecond() {
     this.screens.splice(1).forEach((screen) => screen.destroy());
-    this.shown?.splice(1);
-    this.stages.dataset.count = this.screens.length;
+    this.shown.splice(1);
+    this.stages.dataset.count = String(this.screens.length);
     if (this.screens.length) this.timeline.take(this.battles);
   }
 
@@ -332,7 +351,7 @@ export class BattleView {
       if (this.drawnTime !== this.time) this.moving = now + 900; // a camera on its way arrives also when time stands
       this.drawnTime = this.time;
     }
-    if (!(now - this.written < HUD_MS)) this.write(now);
+    if (now - this.written >= HUD_MS) this.write(now);
   }
 
   end() {
@@ -359,8 +378,8 @@ export class BattleView {
   }
 
   seek(time) {
-    this.time = Math.min(this.timeline.duration ?? 0, Math.max(0, time));
-    for (const { stage } of this.screens) stage.rig.jump = true;
+    this.time = Math.min(this.timeline.duration, Math.max(0, time));
+    for (const { stage } of this.screens) if (stage.rig) stage.rig.jump = true;
   }
 
   /** To the next moment worth a look, or the one before: a second ahead of it. */
@@ -396,14 +415,16 @@ export class BattleView {
 
   setCamera(name) {
     this.camera = name;
-    for (const { stage } of this.screens) {
-      stage.rig.team = this.team;
-      stage.rig.set(name);
+    for (const { rig } of this.screens.map(({ stage }) => stage)) {
+      if (!rig) continue;
+      rig.team = this.team;
+      rig.set(name);
     }
-    for (const button of this.cameras.children)
-      button.setAttribute("aria-pressed", String(button.dataset.camera === name));
-    const team = this.cameras.querySelector('[data-camera="team"]');
-    team.textContent = name === "team" ? `team: ${["blue", "red"][this.team]}` : "team";
+    for (const pressed of /** @type {HTMLCollectionOf<HTMLElement>} */ (this.cameras.children)) {
+      const { camera } = pressed.dataset;
+      pressed.setAttribute("aria-pressed", String(camera === name));
+      if (camera === "team") pressed.textContent = name === "team" ? `team: ${TEAMS[this.team]}` : "team";
+    }
     this.refresh();
   }
 
@@ -413,7 +434,7 @@ export class BattleView {
   }
 
   refresh() {
-    this.written = undefined;
+    this.written = -Infinity;
     for (const { stage } of this.screens) stage.stale = true;
   }
 

@@ -1,7 +1,7 @@
 // The marks above heads: class, health, heat and paint of everybody alive, at the same size from any distance.
 
-import { TEAM_COLOURS } from "./battle-mechs.js";
-import * as THREE from "./vendor/three-0.170.0.module.min.js";
+import { TEAM_COLOURS } from "./mechs.js";
+import * as THREE from "/vendor/three-0.170.0.module.min.js";
 
 const GLYPHS = ["S", "L", "M", "H"];
 const CELL = 64; // pixels of one sign in the sheet
@@ -11,7 +11,7 @@ function signSheet() {
   const canvas = document.createElement("canvas");
   canvas.width = CELL * GLYPHS.length;
   canvas.height = CELL;
-  const context = canvas.getContext("2d");
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   context.textAlign = "center";
   context.textBaseline = "middle";
   GLYPHS.forEach((letter, kind) => {

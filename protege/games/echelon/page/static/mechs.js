@@ -1,6 +1,6 @@
 // The mechs: for each class a body and a leg of boxes, that walk, lean, recoil and fall.
 
-import { drawBox, rgb } from "./battle-draw.js";
+import { drawBox, rgb } from "./draw.js";
 
 export const TEAM_COLOURS = [rgb(0x3aa2ff), rgb(0xff5340)];
 const STRIDE = 0.55; // of its height: how far a mech walks in one swing of a leg
@@ -133,7 +133,12 @@ function stance(yaw, fallen, legged) {
   return [axes[0], [-rest * sin, rest * cos, lean], [lean * sin, -lean * cos, rest]];
 }
 
-/** Axes turned forward around their left one. */
+/**
+ * Axes turned forward around their left one.
+ *
+ * @param {number[][]} axes forward, left and up
+ * @param {number} angle
+ */
 function turned([forward, left, up], angle) {
   const [sin, cos] = [Math.sin(angle), Math.cos(angle)];
   const mix = (a, b) => forward.map((part, n) => a * part + b * up[n]);

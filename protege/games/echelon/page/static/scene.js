@@ -1,10 +1,10 @@
 // A battle on a canvas: the scene put together, drawn at a time, and what a pointer does to it.
 
-import * as THREE from "./vendor/three-0.170.0.module.min.js";
-import { Rig } from "./battle-camera.js";
-import { Effects } from "./battle-effects.js";
-import { Marks } from "./battle-marks.js";
-import { WorldMesh, heatMap } from "./battle-world.js";
+import * as THREE from "/vendor/three-0.170.0.module.min.js";
+import { Rig } from "./camera.js";
+import { Effects } from "./effects.js";
+import { Marks } from "./marks.js";
+import { WorldMesh, heatMap } from "./world.js";
 
 const SKY = 0x0a0d14;
 const SLOW_S = 1 / 21; // between two pictures: slower, and they get coarser
@@ -28,21 +28,47 @@ function isSoftware() {
 
 /** A canvas with a battle on it. `clicked` is told which mech was meant, or null. */
 export class Stage {
+  /** @type {import("./battle.js").Battle | null} */
+  battle = null;
+  /** @type {Rig | null} */
+  rig = null;
+  /** @type {WorldMesh | null} */
+  world = null;
+  /** @type {Effects | null} */
+  effects = null;
+  /** @type {Marks | null} */
+  marks = null;
+  /** @type {{ object: THREE.Object3D, dispose: () => void }[]} */
+  layers = [];
+  /** @type {ReturnType<typeof heatMap> | null} */
+  heat = null;
+  scene = new THREE.Scene();
+  time = 0;
+  stale = true;
+  drawn = 0;
+  rebuilt = 0;
+  fineness = 1; // of the picture while the battle plays
+  shownFineness = 1;
+  mean = 1 / 30; // seconds a picture
+  judged = 0; // pictures since the fineness was last changed
+
+  /**
+   * @param {HTMLCanvasElement} canvas
+   * @param {(mech: number | null) => void} clicked
+   * @param {() => void} grabbed
+   */
   constructor(canvas, clicked, grabbed) {
-    Object.assign(this, { canvas, clicked, grabbed });
+    this.canvas = canvas;
+    this.clicked = clicked;
+    this.grabbed = grabbed;
     const software = isSoftware();
     if (software === null) throw new Error("this browser draws no WebGL, which the 3D view needs");
     this.renderer = new THREE.WebGLRenderer({ canvas, antialias: !software, powerPreference: "high-performance" });
     this.renderer.outputColorSpace = THREE.LinearSRGBColorSpace;
     this.ratio = software ? 1 : Math.min(2, devicePixelRatio);
     this.renderer.setPixelRatio(this.ratio);
-    Object.assign(this, { fineness: 1, shownFineness: 1, mean: 1 / 30, judged: 0 });
     this.renderer.setClearColor(SKY);
-    canvas.dataset.software = software;
-    this.scene = new THREE.Scene();
-    this.layers = [];
-    this.drawn = 0;
-    this.rebuilt = 0;
+    canvas.dataset.software = String(software);
     this.watcher = new ResizeObserver(() => this.resize());
     this.watcher.observe(canvas);
     this.listen();
@@ -78,7 +104,7 @@ export class Stage {
     if (this.heat) {
       this.scene.remove(this.heat);
       this.heat.geometry.dispose();
-      this.heat.material.map.dispose();
+      this.heat.material.map?.dispose();
       this.heat.material.dispose();
     }
     this.heat = null;
@@ -104,22 +130,22 @@ export class Stage {
     if (fineness === this.shownFineness) return;
     this.shownFineness = fineness;
     this.renderer.setPixelRatio(this.ratio * fineness);
-    this.canvas.dataset.fineness = fineness;
+    this.canvas.dataset.fineness = String(fineness);
   }
 
   draw(time, chosen, seconds, playing) {
-    const { battle, renderer, rig } = this;
-    if (!battle) return;
+    const { battle, renderer, rig, world } = this;
+    if (!battle || !rig || !world) return;
     this.keepPace(seconds, playing);
-    battle.seek(time, (cell) => this.world.touch(cell));
-    this.rebuilt += this.world.update();
+    battle.seek(time, (cell) => world.touch(cell));
+    this.rebuilt += world.update();
     rig.update(time, chosen, seconds);
     rig.camera.updateMatrixWorld();
-    this.effects.update(time, chosen, rig.camera);
-    this.marks.update(time, chosen, this.canvas.clientWidth, this.canvas.clientHeight);
+    this.effects?.update(time, chosen, rig.camera);
+    this.marks?.update(time, chosen, this.canvas.clientWidth, this.canvas.clientHeight);
     renderer.render(this.scene, rig.camera);
     this.drawn += 1;
-    this.canvas.dataset.drawn = this.drawn;
+    this.canvas.dataset.drawn = String(this.drawn);
     this.stale = false;
     this.time = time;
   }
@@ -127,8 +153,11 @@ export class Stage {
   /** The living mech whose mark or body is nearest to a place on the canvas. */
   pick(px, py) {
     const { battle, rig, canvas } = this;
+    if (!battle || !rig) return null;
     const place = new THREE.Vector3();
-    let [best, nearest] = [null, REACH_PIXELS];
+    /** @type {number | null} */
+    let best = null;
+    let nearest = REACH_PIXELS;
     for (let i = 0; i < battle.count; i++) {
       if (!battle.isAlive(i, this.time)) continue;
       const { x, y, z } = battle.pose(i, this.time);
@@ -168,11 +197,11 @@ export class Stage {
       if (held.size > 1) {
         const [[ax, ay], [bx, by]] = [...held.values()];
         const now = Math.hypot(ax - bx, ay - by);
-        if (spread) this.rig.zoom(spread / now);
+        if (spread) this.rig?.zoom(spread / now);
         spread = now;
-        this.rig.pan(dx / 2, dy / 2);
-      } else if (event.buttons & 2 || event.shiftKey) this.rig.pan(dx, dy);
-      else this.rig.orbit(dx, dy);
+        this.rig?.pan(dx / 2, dy / 2);
+      } else if (event.buttons & 2 || event.shiftKey) this.rig?.pan(dx, dy);
+      else this.rig?.orbit(dx, dy);
       this.stale = true;
     });
     const release = (event) => {
@@ -189,7 +218,7 @@ export class Stage {
         event.preventDefault();
         if (!this.battle) return;
         this.grab();
-        this.rig.zoom(Math.exp(0.0012 * Math.max(-240, Math.min(240, event.deltaY))));
+        this.rig?.zoom(Math.exp(0.0012 * Math.max(-240, Math.min(240, event.deltaY))));
         this.stale = true;
       },
       { passive: false },
@@ -198,7 +227,7 @@ export class Stage {
 
   /** A hand on the picture: from here on it is the one that moves the camera. */
   grab() {
-    if (this.rig.mode === "free") return;
+    if (!this.rig || this.rig.mode === "free") return;
     this.rig.set("free");
     this.grabbed();
   }

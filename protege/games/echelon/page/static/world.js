@@ -1,8 +1,8 @@
 // The map as meshes: surfaces of voxels, shaded once when they are built, in square chunks that are rebuilt when
 // something in them changes. Light and corners are baked into the colours, so a pixel costs next to nothing.
 
-import { coloured } from "./battle-draw.js";
-import * as THREE from "./vendor/three-0.170.0.module.min.js";
+import { coloured } from "./draw.js";
+import * as THREE from "/vendor/three-0.170.0.module.min.js";
 
 const CHUNK = 25; // columns along a side
 const AIR = 0;
@@ -144,6 +144,7 @@ export class WorldMesh {
     const ends = [Math.min(battle.X, x0 + CHUNK), Math.min(battle.Y, y0 + CHUNK), this.top];
     for (const face of FACES) {
       const { axis, u, v } = face;
+      /** @type {[number, number, number]} */
       const at = [0, 0, 0];
       for (at[axis] = from[axis]; at[axis] < ends[axis]; at[axis]++) {
         const seen = new Map(); // row by row: what is to be seen of this layer
@@ -169,6 +170,7 @@ export class WorldMesh {
       const row = (n) => Array.from({ length: wide }, (_, i) => start + n * ROW + i);
       if (a === d && b === c) while (row(tall).every(same)) tall += 1;
       for (let n = 0; n < tall; n++) for (const place of row(n)) seen.delete(place);
+      /** @type {[number, number, number]} */
       const at = [0, 0, 0];
       [at[face.axis], at[face.u], at[face.v]] = [layer, start % ROW, Math.floor(start / ROW)];
       this.emit({ ...one, at, wide, tall }, face, made);
@@ -180,6 +182,7 @@ export class WorldMesh {
     const material = this.material(x, y, z);
     const ground = z === 0 && FLAT.has(material);
     if (ground ? face.axis !== 2 || face.side < 0 : material === AIR) return null;
+    /** @type {[number, number, number]} */
     const next = [x, y, z];
     next[face.axis] += face.side;
     if (!ground) {

@@ -1,131 +1,40 @@
-// Games to watch: the small one beside a run's charts, and the live view with its reasons and its films.
+// The live view: a player's games, its reasons, and its games on film.
 
-import { Screen, commandName, decode } from "./tempest.js";
-import { HOPELESS, Line, address, ask, el, short, whole, write } from "./page.js";
-
-/** A show on the server and the screens it is drawn on. Rests while nobody can see it. */
-export class Audience {
-  constructor(path, screens, heard, failed, attentive = () => false) {
-    Object.assign(this, { path, screens, heard, failed, attentive });
-    this.onHidden = () => (document.hidden ? this.rest() : this.begin());
-    document.addEventListener("visibilitychange", this.onHidden);
-    this.begin();
-  }
-
-  begin() {
-    if (this.line || document.hidden) return;
-    this.line = new Line(this.path, {
-      patience: 60_000, // the first picture may have to wait for a game to be compiled
-      heard: (message) => {
-        if (typeof message === "string") return this.failed(JSON.parse(message).error);
-        const said = decode(message);
-        const attentive = this.attentive();
-        said.games.forEach((game, i) => {
-          if (game.picture) this.screens[i]?.show(game.picture, attentive ? game.attention : []);
-        });
-        this.heard(said);
-      },
-      lost: (code) => code === HOPELESS || this.failed(""), // then it has been said why
-    });
-  }
-
-  say(words) {
-    this.line?.say(words);
-  }
-
-  rest() {
-    this.line?.close();
-    this.line = null;
-  }
-
-  close() {
-    this.rest();
-    document.removeEventListener("visibilitychange", this.onHidden);
-    for (const screen of this.screens) screen.destroy();
-  }
-}
-
-export const showAddress = (game, kind, settings = {}) =>
-  `${address("games", game, kind)}?${new URLSearchParams(settings)}`;
-
-export function tube(label) {
-  return el("canvas", { class: "tube", width: 300, height: 300, role: "img", "aria-label": label });
-}
-
-/** The run's pupil at play, small, as long as it is in sight. */
-export class Preview {
-  constructor(game, player) {
-    this.canvas = tube(`${player} playing ${game}`);
-    this.note = el("p", { class: "tube-note" }, "waiting for the game");
-    this.figures = el("p", { class: "tube-figures" });
-    this.element = el(
-      "a",
-      {
-        class: "preview",
-        href: `#/live?${new URLSearchParams({ player })}`,
-        "aria-label": `Watch ${player} play, large`,
-      },
-      this.canvas,
-      this.note,
-      this.figures,
-    );
-    this.sight = new IntersectionObserver(([seen]) => (seen.isIntersecting ? this.begin(game, player) : this.rest()));
-    this.sight.observe(this.canvas);
-  }
-
-  async begin(game, player) {
-    this.wanted = true;
-    const { arcades = [] } = await ask(address("games", game)).catch(() => ({}));
-    if (this.audience || !this.wanted) return;
-    const arcade = arcades.find((one) => one.player === player);
-    this.audience = new Audience(
-      arcade ? showAddress(game, "arcade", { server: arcade.server }) : showAddress(game, "watch", { player }),
-      [new Screen(this.canvas)],
-      ({ games: [one], note }) => {
-        write(this.note, one ? "" : note);
-        if (one) write(this.figures, `${whole(one.score)} · level ${one.level}`);
-      },
-      (reason) => {
-        if (reason) write(this.note, reason);
-      },
-    );
-  }
-
-  rest() {
-    this.wanted = false;
-    this.audience?.close();
-    this.audience = null;
-  }
-
-  close() {
-    this.sight.disconnect();
-    this.rest();
-  }
-}
-
-export const lives = (count) => (count > 0 ? "▲".repeat(Math.min(6, count)) : "over");
-
-// --- watching --------------------------------------------------------------------------------------------------------
-
-export function field(label, control) {
-  return el("label", { class: "field" }, el("span", {}, label), control);
-}
-
-export function choice(options, value, change) {
-  return el(
-    "select",
-    { onchange: (event) => change(event.target.value) },
-    options.map(([key, text]) => el("option", { value: key, selected: String(key) === String(value) }, text)),
-  );
-}
+import { short, whole } from "/numbers.js";
+import { address, ask, choice, el, field, liveAddress, write } from "/page.js";
+import { Audience, GAME, tube } from "./audience.js";
+import { Screen } from "./tube.js";
+import { commandName, lives } from "./words.js";
 
 /**
  * The live view: a player's games, those of an arcade server's clients, or one evaluation game on film; and why the
  * player does what it does.
  */
-export class LiveView {
-  constructor(game, settings) {
-    this.game = game;
+export default class LiveView {
+  /** @type {ReturnType<LiveView["buildReasons"]> | null} */
+  parts = null;
+  /** @type {Audience | null} */
+  audience = null;
+  /** @type {HTMLButtonElement | null} there while a film is shown */
+  playButton = null;
+  /** @type {{ paused: boolean } | null} */
+  filmed = null;
+  clock = el("output", { class: "film-clock" });
+  scrub = el("input", {
+    type: "range",
+    min: 0,
+    max: 1,
+    value: 0,
+    "aria-label": "Position in the game",
+    oninput: () => {
+      this.scrubbing = performance.now();
+      this.audience?.say({ seek: Number(this.scrub.value) });
+    },
+  });
+  scrubbing = -Infinity; // when the slider was last moved
+  rate = 27; // ticks a second
+
+  constructor(settings) {
     this.settings = { player: "champion", games: "1", level: "1", kind: "", seed: "1", number: "0", ...settings };
     if (!["watch", "arcade", "film", "recording"].includes(this.settings.kind)) this.settings.kind = "";
     this.stage = el("div", { class: "stage" });
@@ -148,7 +57,7 @@ export class LiveView {
   async build() {
     const { settings } = this;
     const nothing = { players: [], recordings: {}, arcades: [], grid: [1], rate: 27 };
-    const { players, recordings, arcades, grid, rate } = await ask(address("games", this.game)).catch(() => nothing);
+    const { players, recordings, arcades, grid, rate } = await ask(address("games", GAME)).catch(() => nothing);
     this.rate = rate;
     if (!players.includes(settings.player)) players.unshift(settings.player);
     const arcade = arcades.find(({ player }) => player === settings.player);
@@ -231,7 +140,7 @@ export class LiveView {
       recording: ["player", "kind", "recording"],
     }[asked.kind];
     const given = kept.filter((name) => asked[name] !== undefined);
-    location.hash = `/live?${new URLSearchParams(given.map((name) => [name, asked[name]]))}`;
+    location.hash = `/${GAME}/live?${new URLSearchParams(given.map((name) => [name, asked[name]]))}`;
   }
 
   start() {
@@ -239,7 +148,7 @@ export class LiveView {
     const count = kind === "watch" || kind === "arcade" ? Number(games) : 1;
     const whose = kind === "arcade" ? "the arcade clients" : player;
     const cells = Array.from({ length: count }, (_, i) => tube(`game ${i + 1} of ${whose}`));
-    this.stage.style.setProperty("--across", Math.round(Math.sqrt(count)));
+    this.stage.style.setProperty("--across", String(Math.round(Math.sqrt(count))));
     this.element.dataset.kind = kind;
     this.stage.replaceChildren(...cells);
     const screens = cells.map((canvas) => new Screen(canvas, { fine: count <= 4 }));
@@ -251,7 +160,7 @@ export class LiveView {
     }[kind];
     write(this.note, "setting up the game");
     this.audience = new Audience(
-      showAddress(this.game, kind === "recording" ? "film" : kind, asked),
+      liveAddress(GAME, kind === "recording" ? "film" : kind, asked),
       screens,
       (said) => {
         write(this.note, said.note);
@@ -261,17 +170,17 @@ export class LiveView {
       (reason) => {
         write(this.note, reason || "the connection is lost, trying again");
       },
-      () => this.parts?.attention.checked,
+      () => this.parts?.attention.checked ?? false,
     );
   }
 
   pause() {
-    const button = this.tools.querySelector(".pause");
+    const button = /** @type {HTMLElement} */ (this.tools.querySelector(".pause"));
     const resting = button.getAttribute("aria-pressed") === "false";
     button.setAttribute("aria-pressed", String(resting));
     button.textContent = resting ? "Go on" : "Pause";
-    if (resting) this.audience.rest();
-    else this.audience.begin();
+    if (resting) this.audience?.rest();
+    else this.audience?.begin();
   }
 
   /** What the first game's player did in the last frame. */
@@ -302,7 +211,8 @@ export class LiveView {
       const line = values.children[i] ?? values.appendChild(el("li", {}, el("span"), el("b"), el("i")));
       write(line.children[0], commandName([f, z, s]));
       write(line.children[1], short(value));
-      line.children[2].style.setProperty("--share", (value - low) / (high - low || 1));
+      const bar = /** @type {HTMLElement} */ (line.children[2]);
+      bar.style.setProperty("--share", String((value - low) / (high - low || 1)));
       if (game.chances) this.showChances(line, game.chances[i], game.support);
     });
   }
@@ -359,24 +269,12 @@ export class LiveView {
   buildFilm() {
     const button = (label, text, act) =>
       el("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
-    this.playButton = button("Play or pause", "❚❚", () => this.audience.say({ pause: !this.filmed?.paused }));
-    this.scrub = el("input", {
-      type: "range",
-      min: 0,
-      max: 1,
-      value: 0,
-      "aria-label": "Position in the game",
-      oninput: () => {
-        this.scrubbing = performance.now();
-        this.audience.say({ seek: Number(this.scrub.value) });
-      },
-    });
-    this.clock = el("output", { class: "film-clock" });
+    this.playButton = button("Play or pause", "❚❚", () => this.audience?.say({ pause: !this.filmed?.paused }));
     this.film.replaceChildren(
-      button("Back to the start", "|◂", () => this.audience.say({ seek: 0 })),
-      button("One tick back", "◂", () => this.audience.say({ step: -1 })),
+      button("Back to the start", "|◂", () => this.audience?.say({ seek: 0 })),
+      button("One tick back", "◂", () => this.audience?.say({ step: -1 })),
       this.playButton,
-      button("One tick on", "▸", () => this.audience.say({ step: 1 })),
+      button("One tick on", "▸", () => this.audience?.say({ step: 1 })),
       choice(
         [
           [0.25, "¼×"],
@@ -387,7 +285,7 @@ export class LiveView {
           [8, "8×"],
         ],
         1,
-        (speed) => this.audience.say({ speed: Number(speed) }),
+        (speed) => this.audience?.say({ speed: Number(speed) }),
       ),
       this.scrub,
       this.clock,
@@ -397,9 +295,9 @@ export class LiveView {
 
   showFilm(film) {
     this.filmed = film;
-    this.playButton.textContent = film.paused ? "▶" : "❚❚";
-    this.scrub.max = Math.max(1, film.ticks);
-    if (!(performance.now() - this.scrubbing < 400)) this.scrub.value = film.tick;
+    if (this.playButton) this.playButton.textContent = film.paused ? "▶" : "❚❚";
+    this.scrub.max = String(Math.max(1, film.ticks));
+    if (performance.now() - this.scrubbing >= 400) this.scrub.value = film.tick;
     this.scrub.setAttribute("aria-valuetext", `tick ${film.tick} of ${film.ticks}`);
     const clock = (ticks) =>
       `${Math.floor(ticks / this.rate / 60)}:${String(Math.floor((ticks / this.rate) % 60)).padStart(2, "0")}`;
@@ -417,7 +315,7 @@ export class LiveView {
     }[event.key];
     if (!words) return;
     event.preventDefault();
-    this.audience.say(words);
+    this.audience?.say(words);
   }
 
   destroy() {

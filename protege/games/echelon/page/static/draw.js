@@ -1,7 +1,7 @@
 // Shapes that are written anew for every picture: boxes, balls, rings, ribbons. All of a kind are one mesh of plain
 // quads: to software that plays graphics card, every copy of an instanced mesh would cost as much as a mesh of its own.
 
-import * as THREE from "./vendor/three-0.170.0.module.min.js";
+import * as THREE from "/vendor/three-0.170.0.module.min.js";
 
 THREE.ColorManagement.enabled = false; // colours are meant as they are written, and a pixel less has to be computed
 
@@ -70,7 +70,7 @@ export class Brush {
     geometry.setDrawRange(0, 6 * this.count);
     this.mesh.visible = this.count > 0;
     for (const name of ["position", "color"]) {
-      const attribute = geometry.attributes[name];
+      const attribute = /** @type {THREE.BufferAttribute} */ (geometry.attributes[name]);
       attribute.clearUpdateRanges();
       attribute.addUpdateRange(0, 4 * this.count * attribute.itemSize);
       attribute.needsUpdate = true;
@@ -84,10 +84,19 @@ export class Brush {
   }
 }
 
-/** Red, green and blue of a colour, 0 to 1. */
+/**
+ * Red, green and blue of a colour, 0 to 1.
+ *
+ * @param {number} hex
+ * @returns {[number, number, number]}
+ */
 export const rgb = (hex) => [(hex >> 16) / 255, ((hex >> 8) & 255) / 255, (hex & 255) / 255];
 
-/** What is as bright as it was built: the least that can be computed for a pixel. */
+/**
+ * What is as bright as it was built: the least that can be computed for a pixel.
+ *
+ * @param {THREE.ShaderMaterialParameters} settings
+ */
 export const coloured = ({ opacity = 1, ...options } = {}) =>
   new THREE.ShaderMaterial({
     vertexShader: `

@@ -1,7 +1,8 @@
 // What stands over the picture: the race of the scores, who is alive, who killed whom, and one mech from the inside.
 
 import { CLASSES, TEAMS } from "./battle.js";
-import { el, short, svg, write } from "./page.js";
+import { short } from "/numbers.js";
+import { el, svg, write } from "/page.js";
 
 const FEED_LINES = 5;
 const FEED_S = 14; // a kill stays in sight so long
@@ -59,7 +60,9 @@ function verdict({ header, frames, now }) {
 export class Hud {
   constructor(choose) {
     this.choose = choose;
-    this.race = TEAMS.map((team) => ({
+    /** @type {HTMLElement[][]} how many of each class are alive, by team */
+    this.numbers = [];
+    this.race = TEAMS.map(() => ({
       name: el("b", { class: "race-name" }),
       score: el("output", { class: "race-score" }),
       goal: el("small", { title: "the score that wins" }),
@@ -114,9 +117,8 @@ export class Hud {
       write(this.race[team].name, battle.header.players?.[team] ?? TEAMS[team]);
       write(this.race[team].goal, ` / ${Number(battle.goal.toFixed(1))}`);
       this.rosters[team].replaceChildren(
-        ...this.rows.filter((_, i) => battle.teams[i] === team).map(({ row }) => el("li", {}, row)),
+        ...this.rows.filter((row, i) => battle.teams[i] === team).map(({ row }) => el("li", {}, row)),
       );
-      this.numbers ??= [];
       this.numbers[team] = CLASSES.map(() => el("b"));
       this.counts[team].replaceChildren(
         ...CLASSES.map((name, kind) => el("span", { title: `${name}s alive` }, sign(kind), this.numbers[team][kind])),
@@ -130,12 +132,12 @@ export class Hud {
     write(this.clock, clock(time));
     TEAMS.forEach((_, team) => {
       write(this.race[team].score, score[team].toFixed(1));
-      this.race[team].bar.style.setProperty("--share", Math.min(1, score[team] / battle.goal));
+      this.race[team].bar.style.setProperty("--share", String(Math.min(1, score[team] / battle.goal)));
       classes[team].forEach((count, kind) => write(this.numbers[team][kind], count));
     });
     const weight = tonnage[0] + tonnage[1];
-    this.zone.style.setProperty("--blue-share", weight ? tonnage[0] / weight : 0);
-    this.zone.style.setProperty("--red-share", weight ? tonnage[1] / weight : 0);
+    this.zone.style.setProperty("--blue-share", String(weight ? tonnage[0] / weight : 0));
+    this.zone.style.setProperty("--red-share", String(weight ? tonnage[1] / weight : 0));
     const state = !weight
       ? "zone empty"
       : tonnage[0] && tonnage[1]
@@ -310,14 +312,15 @@ export class MechPanel {
     const rows = known
       .map((j) => ({ j, far: Number(this.distance(battle, i, j, time)) }))
       .sort((a, b) => a.far - b.far);
-    while (this.contacts.children.length > rows.length) this.contacts.lastChild.remove();
+    while (this.contacts.children.length > rows.length) this.contacts.lastChild?.remove();
     rows.forEach(({ j, far }, n) => {
-      const line = this.contacts.children[n] ?? this.contacts.appendChild(el("li", {}, el("span"), el("b")));
+      const there = /** @type {HTMLElement | undefined} */ (this.contacts.children[n]);
+      const line = there ?? this.contacts.appendChild(el("li", {}, el("span"), el("b")));
       write(line.children[0], battle.names[j]);
       write(line.children[1], `${far} m · ${seen.has(j) ? "in sight" : "on sensors"}`);
-      line.dataset.seen = seen.has(j);
+      line.dataset.seen = String(seen.has(j));
     });
-    this.contacts.dataset.empty = rows.length === 0;
+    this.contacts.dataset.empty = String(rows.length === 0);
   }
 
   /** Values and reward parts, where a player told any. */

@@ -3,7 +3,7 @@
 // Time runs in seconds from the start. Everything but the map is a function of time alone, and the map is brought to a
 // time by changes that can be undone, so going back shows the same world as coming from the start.
 
-import { checksum, unpackRecording } from "./battle-file.js";
+import { checksum, unpackRecording } from "./file.js";
 
 const TICKS = 20; // a second
 export const TEAMS = ["blue", "red"];
@@ -18,10 +18,37 @@ export class Battle {
     return new Battle(await unpackRecording(buffer, name), name);
   }
 
+  /** @type {any[]} events in the order of time */
+  happened = [];
+  /** @type {any[]} shots from muzzle to end, in the order of their launches */
+  flights = [];
+  /** @type {{ time: number, cell: number, before: number, after: number }[]} of voxels, in the order of time */
+  changed = [];
+  applied = 0; // changes that the map holds now
+  died = new Float64Array(0); // when each mech died
+  walked = new Float32Array(0); // how far each has walked by each frame
+  times = new Float64Array(0); // of what happened
+  /** @type {any[]} what is worth a mark on the timeline and a look by the director */
+  moments = [];
+
+  /**
+   * @param {{ header: any, start: Uint8Array, groups: Record<string, any> }} recording
+   * @param {string} name
+   */
   constructor({ header, start, groups }, name) {
-    Object.assign(this, { header, name, ...groups });
-    this.groups = groups;
-    [this.X, this.Y, this.Z] = header.size;
+    const { mechs, shots, clouds, events, changes, now, channels } = groups;
+    this.header = header;
+    this.name = name;
+    this.mechs = mechs;
+    this.shots = shots;
+    this.clouds = clouds;
+    this.events = events;
+    this.changes = changes;
+    this.now = now;
+    this.channels = channels;
+    this.X = header.size[0];
+    this.Y = header.size[1];
+    this.Z = header.size[2];
     this.count = header.mechs.length;
     this.frames = header.frames;
     this.step = header.seconds_per_frame;
@@ -46,10 +73,10 @@ export class Battle {
   listEvents() {
     const { events, header, offsets } = this;
     const names = header.events;
-    this.happened = [];
     this.died = new Float64Array(this.count).fill(Infinity);
     for (let frame = 0; frame < this.frames; frame++) {
       for (let i = offsets.events[frame]; i < offsets.events[frame + 1]; i++) {
+        /** @type {any} */
         const event = { frame, time: events.tick[i] / TICKS, kind: names[events.kind[i]] };
         for (const field of ["who", "whom", "weapon", "amount", "x", "y", "z"]) event[field] = events[field][i];
         this.happened.push(event);
@@ -64,7 +91,7 @@ export class Battle {
   listFlights() {
     const { shots, offsets } = this;
     const open = new Map(); // who, weapon, tick of launch -> flight
-    this.flights = [];
+    /** @type {any[][]} */
     const byFrame = Array.from({ length: this.frames }, () => []);
     for (const event of this.happened) byFrame[event.frame].push(event);
     for (let frame = 0; frame < this.frames; frame++) {
@@ -145,7 +172,6 @@ export class Battle {
       }
     }
     this.changed = list.sort((a, b) => a.time - b.time);
-    this.applied = 0; // changes that the map holds now
   }
 
   /** How far everybody has walked by each frame: legs step with it. */
@@ -341,7 +367,12 @@ export class Battle {
     };
   }
 
-  /** Bring the map to a time; `changed` gets every cell that is different now. */
+  /**
+   * Bring the map to a time; `changed` gets every cell that is different now.
+   *
+   * @param {number} time
+   * @param {(cell: number) => void} changed
+   */
   seek(time, changed = () => {}) {
     const { grid } = this;
     while (this.applied < this.changed.length && this.changed[this.applied].time <= time) {

@@ -1,13 +1,17 @@
 // The course of a battle on one strip: who led by how much, when the zone was fought for, and every moment worth a look.
 
-import { clock } from "./battle-hud.js";
-import { el } from "./page.js";
+import { clock } from "./hud.js";
+import { el } from "/page.js";
 
 const COLOURS = ["#3aa2ff", "#ff5340"];
 const NEAR_PIXELS = 7;
 
 /** A strip to see and to seek in; `sought` gets seconds. */
 export class Timeline {
+  /** @type {import("./battle.js").Battle[]} */
+  battles = [];
+  duration = 0;
+
   constructor(sought) {
     this.canvas = el("canvas", { class: "course", "aria-hidden": "true" });
     this.slider = el("input", {
@@ -28,7 +32,7 @@ export class Timeline {
   take(battles) {
     this.battles = battles;
     this.duration = Math.max(...battles.map(({ duration }) => duration));
-    this.slider.max = this.duration;
+    this.slider.max = String(this.duration);
     this.draw();
   }
 
@@ -42,11 +46,11 @@ export class Timeline {
   }
 
   draw() {
-    if (!this.battles) return;
+    if (!this.battles.length) return;
     const { canvas } = this;
     canvas.width = Math.max(1, Math.round(canvas.clientWidth * devicePixelRatio));
     canvas.height = Math.max(1, Math.round(canvas.clientHeight * devicePixelRatio));
-    const context = canvas.getContext("2d");
+    const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
     const tall = canvas.height / this.battles.length;
     this.battles.forEach((battle, n) => {
       context.save();
@@ -93,7 +97,7 @@ export class Timeline {
 
   /** What the mark under the pointer stands for. */
   hint(event) {
-    if (!this.battles) return;
+    if (!this.battles.length) return;
     const box = this.canvas.getBoundingClientRect();
     const time = ((event.clientX - box.left) / box.width) * this.duration;
     const reach = (NEAR_PIXELS / box.width) * this.duration;

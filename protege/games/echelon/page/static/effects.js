@@ -1,6 +1,6 @@
 // Everything that moves on the map. Every picture is made anew from the time alone, so it is the same on the way back.
 
-import * as THREE from "./vendor/three-0.170.0.module.min.js";
+import * as THREE from "/vendor/three-0.170.0.module.min.js";
 import {
   Brush,
   UPRIGHT,
@@ -14,8 +14,8 @@ import {
   rgb,
   ringing,
   smoking,
-} from "./battle-draw.js";
-import { TEAM_COLOURS, drawMechs } from "./battle-mechs.js";
+} from "./draw.js";
+import { TEAM_COLOURS, drawMechs } from "./mechs.js";
 
 const SMOKE_S = 10; // how long a cloud lasts
 const BEAM_S = { laser: 0.22, flamer: 0.16, painter: 0.4 };
@@ -26,7 +26,7 @@ const MISSILE_SPEED = 12; // voxels a second
 const JAMMING = 1;
 const FIELD_WIDTH = 0.55; // of the line around a jammer's field
 
-const WHITE = [1, 1, 1];
+const WHITE = rgb(0xffffff);
 const SHOTS = {
   missile: { colour: rgb(0xffd27a), length: 0.9, width: 0.28 },
   gauss: { colour: rgb(0xbfe6ff), length: 2.2, width: 0.2 },
@@ -232,7 +232,7 @@ export class Effects {
     const { position, color } = lines.geometry.attributes;
     const eye = battle.pose(chosen, time);
     let ends = 0;
-    const draw = (whom, shade) => {
+    const draw = (/** @type {number} */ whom, /** @type {[number, number, number]} */ shade) => {
       const { x, y, z } = battle.pose(whom, time);
       position.setXYZ(ends, eye.x, eye.y, eye.z + 0.4);
       position.setXYZ(ends + 1, x, y, z);

@@ -1,6 +1,6 @@
 // Where a battle is looked at from: by hand, behind a mech, over a team, or where the director finds it worth a look.
 
-import * as THREE from "./vendor/three-0.170.0.module.min.js";
+import * as THREE from "/vendor/three-0.170.0.module.min.js";
 
 export const CAMERAS = ["director", "free", "team", "follow"];
 const LEAD_S = 1.8; // a shot begins so long before what it is about
@@ -45,6 +45,9 @@ function middleOf(places) {
 
 /** One camera; `update` puts it where the chosen way of looking wants it. */
 export class Rig {
+  /** @type {ReturnType<typeof planShots>} */
+  shots = [];
+
   constructor(battle, aspect) {
     this.camera = new THREE.PerspectiveCamera(42, aspect, 1, 600);
     this.camera.up.set(0, 0, 1);
@@ -95,7 +98,7 @@ export class Rig {
     if (this.mode === "follow" && chosen !== null) return this.behind(chosen, time);
     const members = battle.teams.flatMap((team, i) => (team === this.team ? [i] : []));
     if (this.mode === "team") return members.length ? this.over(members, time) : this.wide(time);
-    const shot = this.shots.find(({ end }) => time < end) ?? this.shots.at(-1);
+    const shot = this.shots.find(({ end }) => time < end) ?? this.shots[this.shots.length - 1];
     if (this.shot !== shot) this.jump = true;
     this.shot = shot;
     return shot.moment ? this.close(shot, time) : this.wide(time);
