@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
 
@@ -170,6 +170,13 @@ class Session(Protocol):
         """Let go of threads, files and sockets."""
 
 
+class Ignored(NamedTuple):
+    """Why a setting has no effect beside the others, and the flags that would have one, the best first."""
+
+    why: str
+    instead: tuple[str, ...]  # one that ends with a dot stands for the setting of the same name below it
+
+
 @dataclass(frozen=True)
 class Trainer:
     """How a game is learned: the part of its table that needs torch."""
@@ -186,17 +193,18 @@ class Trainer:
     task_version: int
     check: Callable[[Any], None] = lambda config: None  # raises if the settings do not go together
     admit: Callable[[Any, str | None, bool, Path | None], None] = lambda config, name, resume, folder: None
-    ignored: Callable[[Any], Mapping[str, str]] = lambda config: {}  # settings without effect, and what would work
+    ignored: Callable[[Any], Mapping[str, Ignored]] = lambda config: {}  # flags, or groups that end with a dot
     typical: Callable[[Any], Any] = lambda config: config  # settings with which an estimate sees most of a training
     upgrade: Callable[[dict[str, Any]], dict[str, Any]] = lambda state: state  # states of earlier versions
+    renamed: Mapping[str, str] = field(default_factory=dict)  # settings of earlier versions, dotted, in this order
 
     def budget(self, config: Any) -> int:
         """In steps; 0 for none."""
         return int(getattr(config, f"{self.unit.replace('-', '_')}s"))
 
 
-def clocks_ignored(config: Config) -> dict[str, str]:
+def clocks_ignored(config: Config) -> dict[str, Ignored]:
     """Settings of evaluation that have no effect: a deterministic run goes by steps, any other by the clock."""
     if config.deterministic:
-        return {"--eval-seconds": "goes by the clock, and a deterministic run does not: use --eval-every"}
-    return {"--eval-every": "counts steps, which only a deterministic run goes by: use --eval-seconds"}
+        return {"--eval-seconds": Ignored("a deterministic run goes by no clock", ("--eval-every",))}
+    return {"--eval-every": Ignored("only a deterministic run is evaluated by steps", ("--eval-seconds",))}

@@ -9,6 +9,7 @@ decision was worth: a viewer then shows, say, what a learned player expects and 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
@@ -16,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protege import ProtegeError
-from protege.evaluate import EVALUATION, import_player, seed_of, wilson
+from protege.evaluate import EVALUATION, seed_of, wilson
 from protege.games.echelon.recordings.battle_report import TEAM_NAMES, account
 from protege.games.echelon.recordings.recording import Recorder, Recording, write_recording
 from protege.games.echelon.rules.battle import BY_ELIMINATION, BY_SCORE, BY_TIME, KILL, RUNNING
@@ -27,8 +28,7 @@ from protege.games.echelon.task.teacher import LEVELS, Chance, Teacher
 from protege.games.echelon.world.maps import STANDARD, generate, recipe, swap_sides
 from protege.games.echelon.world.mechs import BLUE, BUILD, NOBODY, RED, Rules, find_roster
 from protege.games.echelon.world.practice_maps import MapMaker
-from protege.runs.metrics import near
-from protege.runs.run import list_runs, weights_of
+from protege.games.players import Players
 
 BATCH: Final = 64  # battles played side by side
 CHAMPIONS: Final = {"champion": Path(__file__).parents[1] / "champions" / "champion.safetensors"}
@@ -51,10 +51,6 @@ class Thinker(Player, Protocol):
         """Each channel's numbers (battles, mechs, numbers) about the last decision."""
 
 
-class UnknownPlayer(ProtegeError):
-    """A player that cannot be found or made."""
-
-
 class BadMatch(ProtegeError):
     """A match that cannot be played as asked."""
 
@@ -69,35 +65,19 @@ class Idle:
             rows[mechs] = 0
 
 
-def find_player(name: str, runs: Path | None = None) -> Player:
-    """The player of this name; runs are looked for in the folder `runs`, or the usual one."""
-    if name in LEVELS:
-        return Teacher(name)
-    if name in SIMPLE:
-        return SIMPLE[name]()
-    if ":" in name and not Path(name).exists():
-        player: Player = import_player(name, "act(battles, mechs, actions); see docs/echelon.md")
-        return player
-    path = checkpoint_of(name, runs)
-    if path is not None:
-        from protege.games.echelon.agents.pupil import (
-            load_pupil,  # torch takes a second to import, and scripts need none
-        )
+def _load(path: Path) -> Player:
+    from protege.games.echelon.agents.pupil import load_pupil
 
-        return load_pupil(path)
-    known = [*LEVELS, *SIMPLE, *CHAMPIONS]
-    raise UnknownPlayer(
-        f"no Echelon player is called {name!r}: use {', '.join(known)}, the name of a run, the path of a checkpoint, "
-        f"or package.module:Class for your own{near(name, [*known, *(run.name for run in list_runs(runs))])}"
-    )
-
-
-def checkpoint_of(name: str, runs: Path | None = None) -> Path | None:
-    """The file with the weights of a champion, a run or a path; None if there is none."""
-    return weights_of(name, CHAMPIONS, runs)
+    return load_pupil(path)
 
 
 SIMPLE: Final[dict[str, Callable[[], Player]]] = {"random": Chance, "idle": Idle}
+PLAYERS: Final = Players[Player](
+    {level: partial(Teacher, level) for level in LEVELS} | SIMPLE, CHAMPIONS, _load,
+    "act(battles, mechs, actions); see docs/echelon.md",
+)  # fmt: skip
+find_player: Final = PLAYERS.find
+checkpoint_of: Final = PLAYERS.checkpoint_of
 
 
 # --- playing ---------------------------------------------------------------------------------------------------------

@@ -8,14 +8,16 @@ own.
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from protege import ProtegeError
-from protege.evaluate import EVALUATION, bootstrap, import_player, interquartile_mean, mean
+from protege.evaluate import EVALUATION, bootstrap, interquartile_mean, mean
+from protege.games.players import Players
 from protege.games.tempest.rules import ram, sim
 from protege.games.tempest.rules.ram import Row, Rows
 from protege.games.tempest.task import drawing
@@ -23,8 +25,6 @@ from protege.games.tempest.task.env import Frames, Games, starts, to_commands
 from protege.games.tempest.task.recordings import Moves, Replay
 from protege.games.tempest.task.teacher import ACTIONS, MEET, advise, quantised, spinner_to
 from protege.kernels import announce_compilation, kernel
-from protege.runs.metrics import near
-from protege.runs.run import list_runs, weights_of
 
 BATCH = 1024  # games evaluated side by side
 MOST_FRAMES = 200_000  # a game still running after so many is cut
@@ -92,30 +92,18 @@ CHAMPIONS = {
 }
 
 
-def find_player(name: str, runs: Path | None = None) -> Player:
-    """The player of this name; runs are looked for in the folder `runs`, or the usual one."""
-    if name in BUILT_IN:
-        return Scripted(BUILT_IN[name])
-    if ":" in name and not Path(name).exists():
-        player: Player = import_player(name, "act(frames); see docs/tempest.md for a five-line example")
-        return player
-    path = checkpoint_of(name, runs)
-    if path is not None:
-        from protege.games.tempest.agents.attention import (
-            load_pupil,  # torch takes a second to import, and scripts need none
-        )
+def _load(path: Path) -> Player:
+    from protege.games.tempest.agents.attention import load_pupil
 
-        return load_pupil(path)
-    known = [*BUILT_IN, *CHAMPIONS]
-    raise ProtegeError(
-        f"no player named {name!r}: use {', '.join(known)}, the name of a run, the path of a checkpoint, "
-        f"or package.module:Class for your own{near(name, [*known, *(run.name for run in list_runs(runs))])}"
-    )
+    return load_pupil(path)
 
 
-def checkpoint_of(name: str, runs: Path | None = None) -> Path | None:
-    """The file with the weights of a champion, a run or a path; None if there is none."""
-    return weights_of(name, CHAMPIONS, runs)
+PLAYERS: Final = Players[Player](
+    {name: partial(Scripted, manner) for name, manner in BUILT_IN.items()}, CHAMPIONS, _load,
+    "act(frames); see docs/tempest.md for a five-line example",
+)  # fmt: skip
+find_player: Final = PLAYERS.find
+checkpoint_of: Final = PLAYERS.checkpoint_of
 
 
 # --- measuring -----------------------------------------------------------------------------------------------------
