@@ -3,12 +3,11 @@
 The page computes fewer pixels where it would be too slow with all of them, and enlarges: both are measured.
 """
 
-import time
 from typing import Any
 
 import pytest
 
-from proofs.row import machine, write_row
+from proofs.row import Stopwatch, write_row
 from tests.games.echelon.page.test_battle_viewer import (  # noqa: F401
     ask,
     browser,
@@ -29,7 +28,7 @@ SECONDS = 8.0
 
 def test_battle_viewer(visits: Any, page_of: Any) -> None:  # noqa: F811
     """At least 20 pictures a second with every camera, from the thick of the fight on, as the page paces itself."""
-    before, started = machine(), time.perf_counter()
+    clock = Stopwatch()
     page = watch(visits, page_of)
     whole_canvas(page)
     figures: dict[str, Any] = {}
@@ -48,8 +47,8 @@ def test_battle_viewer(visits: Any, page_of: Any) -> None:  # noqa: F811
     row = {
         "command": "make prove battle_viewer",
         "seeds": "map and battle 3",
-        "machine": before | {"renderer": page.evaluate(info)},
-        "seconds": round(time.perf_counter() - started, 1),
+        **clock.spent(),
+        "machine": clock.machine | {"renderer": page.evaluate(info)},
         "figures": figures,
     }
     print(write_row("battle-viewer", row).read_text())

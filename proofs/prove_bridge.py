@@ -1,10 +1,8 @@
 """Proofs about the bridge: a million inputs of nonsense, and ten minutes of clients that come and go."""
 
-import time
-
 import pytest
 
-from proofs.row import machine, write_row
+from proofs.row import Stopwatch, write_row
 from tests.games.tempest.arcade.abuse import Outcome, fuzz, soak
 
 INPUTS = 1_000_000
@@ -20,27 +18,25 @@ def figures_of(outcome: Outcome) -> dict[str, object]:
 
 
 def test_fuzz():
-    started, before = time.perf_counter(), machine()
+    clock = Stopwatch()
     outcome = fuzz(INPUTS)
     assert outcome.told > INPUTS // 20 and outcome.grown_mb < 30
     row = {
         "command": "make prove fuzz",
         "seeds": "inputs from seeds 1 to 4",
-        "machine": before,
-        "seconds": round(time.perf_counter() - started, 1),
+        **clock.spent(),
         "figures": {"inputs": outcome.inputs, "honest_ticks": outcome.honest_ticks} | figures_of(outcome),
     }
     print(write_row("bridge-fuzz", row).read_text())
 
 
 def test_soak():
-    started, before = time.perf_counter(), machine()
+    clock = Stopwatch()
     outcome, fates = soak(SOAK_SECONDS)
     assert outcome.told > 100 * SOAK_SECONDS and outcome.grown_mb < 30
     row = {
         "command": "make prove soak",
-        "machine": before,
-        "seconds": round(time.perf_counter() - started, 1),
+        **clock.spent(),
         "figures": {"clients": 16, "ticks": outcome.inputs, "visits": dict(fates)} | figures_of(outcome),
     }
     print(write_row("bridge-soak", row).read_text())

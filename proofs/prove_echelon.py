@@ -1,19 +1,19 @@
 """Proofs about scripted players: no side is favoured, every level beats the one below, and battles worth watching."""
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from proofs.row import machine, write_row
-from protege.evaluate import EVALUATION, seed_of, wilson
+from proofs.row import Stopwatch, write_row
 from protege.games.echelon.agents.match import Match, Result, both_sides, find_player, play
 from protege.games.echelon.recordings.battle_report import figures
 from protege.games.echelon.recordings.recording import Recording
 from protege.games.echelon.task.teacher import LEVELS
 from protege.games.echelon.world.mechs import BLUE, CLASS_NAMES, NOBODY, RED, WEAPONS
+from protege.seeds import EVALUATION, seed_of
+from protege.statistics import wilson
 
 pytestmark = pytest.mark.prove
 SEED = 1
@@ -21,14 +21,12 @@ SEED = 1
 
 def timed(name: str, seeds: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Do the work and leave a row about it behind; its figures."""
-    started, processor, before = time.perf_counter(), time.process_time(), machine()
+    clock = Stopwatch()
     found = work()
     row = {
         "command": f"make prove {name}",
         "seeds": seeds,
-        "machine": before,
-        "seconds": round(time.perf_counter() - started, 1),
-        "cpu_seconds": round(time.process_time() - processor, 1),
+        **clock.spent(),
         "figures": found,
     }
     print(write_row(name.replace("_", "-"), row).read_text())

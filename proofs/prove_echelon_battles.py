@@ -1,20 +1,19 @@
 """A proof that what must hold in every battle holds in thousands of them."""
 
 import random
-import time
 from collections import Counter
 
 import numpy as np
 import pytest
 
-from proofs.row import machine, write_row
+from proofs.row import Stopwatch, write_row
 from protege.games.echelon.rules.battle import BY_ELIMINATION, BY_SCORE, BY_TIME, DEATH
 from protege.games.echelon.rules.sim import Battles
 from protege.games.echelon.world.maps import generate
 from protege.games.echelon.world.mechs import find_roster
+from tests.games.echelon.rules.duel import Plan, gathered
 from tests.games.echelon.rules.fields import copy_of, random_actions, restart_ended, rough_field
-from tests.games.echelon.rules.test_reference import Plan, gathered
-from tests.games.echelon.rules.test_sim import check_books, check_condition, check_map, check_places, fight_mirrored
+from tests.games.echelon.rules.invariants import check_books, check_condition, check_map, check_places, fight_mirrored
 
 BATCH, LENGTH = 50, 60  # battles, decisions
 # Batches by roster, and how wide the field is. Every place of a batch sees two battles or more.
@@ -50,17 +49,17 @@ def fight(battles: Battles, seed: int, seen: Counter[str]) -> None:
 
 
 def test_echelon_battles():
-    started, before, processor = time.perf_counter(), machine(), time.process_time()
+    clock = Stopwatch()
     seen: Counter[str] = Counter()
     for name, (batches, side) in ROUGH.items():
         for seed in range(100, 100 + batches):
             fight(rough_field(find_roster(name), BATCH, (side, side), seed, LENGTH), seed, seen)
-        print(f"{seen['battles']} battles, {time.perf_counter() - started:.0f} s", flush=True)
+        print(f"{seen['battles']} battles, {clock.seconds:.0f} s", flush=True)
     for name, batches in GENERATED.items():
         for first in range(2_000_000, 2_000_000 + batches * BATCH, BATCH):
             world = generate(range(first, first + BATCH), (60, 60), name)
             fight(Battles(world, find_roster(name), length=LENGTH), first, seen)
-        print(f"{seen['battles']} battles, {time.perf_counter() - started:.0f} s", flush=True)
+        print(f"{seen['battles']} battles, {clock.seconds:.0f} s", flush=True)
     for number in range(MIRRORED):
         plan = Plan(number)
         battles, mirror = (
@@ -72,11 +71,9 @@ def test_echelon_battles():
         "command": "make prove echelon_battles",
         "seeds": f"batches of {BATCH} from seed 100 on, by roster (batches, side of the field): {ROUGH}; on generated "
         f"maps from seed 2000000 on: {GENERATED}; mirrored: the starts of battles 0 to {MIRRORED - 1} of "
-        "test_echelon_reference.py",
+        "tests/games/echelon/rules/duel.py",
         "budget": f"{LENGTH} decisions a battle",
-        "machine": before,
-        "seconds": round(time.perf_counter() - started, 1),
-        "cpu_seconds": round(time.process_time() - processor, 1),
+        **clock.spent(),
         "figures": dict(seen),
     }
     print(write_row("echelon-battles", row).read_text())

@@ -10,9 +10,8 @@ import numpy as np
 import psutil
 import pytest
 
-from proofs.row import ROOT, machine, write_row
-from protege.evaluate import EVALUATION, seed_of
-from protege.games.echelon.agents.match import Match, Setting, checkpoint_of, find_player, measure, play
+from proofs.row import ROOT, Stopwatch, machine, write_row
+from protege.games.echelon.agents.match import Match, Setting, checkpoint_of, evaluate, find_player, play
 from protege.games.echelon.agents.pupil import load_pupil
 from protege.games.echelon.recordings.recording import Recording
 from protege.games.echelon.rules.battle import KILL, MISSILE_LAUNCH
@@ -21,6 +20,7 @@ from protege.games.echelon.training.config import find_stage
 from protege.games.echelon.training.evaluation import examine
 from protege.games.echelon.world.mechs import BLUE, MISSILE, TICK_S, WEAPONS
 from protege.runs.run import open_run
+from protege.seeds import EVALUATION, seed_of
 
 pytestmark = pytest.mark.prove
 
@@ -58,7 +58,7 @@ def train_run(folder: Path, name: str, *flags: str) -> dict[str, float]:
 
 
 def stage_proof(tmp_path: Path, name: str) -> list[dict[str, Any]]:
-    """Train a stage with each of its seeds, measure each pupil, and leave a row behind."""
+    """Train a stage with each of its seeds, evaluate each pupil, and leave a row behind."""
     seeds, minutes, flags, least = STAGES[name]
     stage, before, runs = find_stage(name), machine(), []
     for seed in seeds:
@@ -192,14 +192,12 @@ def test_echelon_O7(tmp_path):
 
 def test_echelon_champion():
     """The champion on unseen maps, each from both sides: at least 90 % against `hard`, 75 % against `expert`."""
-    before, began, processor = machine(), time.perf_counter(), time.process_time()
-    found = {red: measure("champion", red, matches=MATCHES, seed=SEED, threads=2) for red in ("hard", "expert")}
+    clock = Stopwatch()
+    found = {red: evaluate("champion", red, matches=MATCHES, seed=SEED, threads=2) for red in ("hard", "expert")}
     row = {
         "command": "protege eval echelon --blue champion --red hard|expert --seed 7 (make prove echelon_champion)",
         "seeds": f"{MATCHES // 2} evaluation maps of seed {SEED}, each from both sides",
-        "machine": before,
-        "seconds": round(time.perf_counter() - began, 1),
-        "cpu_seconds": round(time.process_time() - processor, 1),
+        **clock.spent(),
         "figures": found,
     }
     print(write_row("echelon-champion", row).read_text())

@@ -6,10 +6,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from proofs.row import machine, write_row
+from proofs.row import Stopwatch, write_row
 from protege.games.echelon.world import routes
 from protege.games.echelon.world.maps import generate
-from tests.games.echelon.world.test_maps import assert_sound, walks
+from tests.games.echelon.world.soundness import assert_sound, walks
 
 MAPS, BATCH = 1000, 50
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.prove
 
 
 def test_echelon_maps():
-    started, before, processor = time.perf_counter(), machine(), time.process_time()
+    clock = Stopwatch()
     facts, unfair = [], []
     for first in range(0, MAPS, BATCH):
         world = generate(range(1_000_000 + first, 1_000_000 + first + BATCH))
@@ -40,9 +40,7 @@ def test_echelon_maps():
     row = {
         "command": "make prove echelon_maps",
         "seeds": f"{MAPS} maps from seed 1000000 on, 100 x 100, 10v10; the costs from seed 0 on, 5v5 on 40 x 40",
-        "machine": before,
-        "seconds": round(time.perf_counter() - started, 1),
-        "cpu_seconds": round(time.process_time() - processor, 1),
+        **clock.spent(),
         "figures": figures,
     }
     print(write_row("echelon-maps", row).read_text())

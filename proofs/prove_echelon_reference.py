@@ -1,13 +1,12 @@
 """A proof that the simulator and the slow reference agree on a hundred battles."""
 
-import time
 from collections import Counter
 
 import pytest
 
-from proofs.row import machine, write_row
+from proofs.row import Stopwatch, write_row
 from protege.games.echelon.rules.battle import EVENT_NAMES
-from tests.games.echelon.rules.test_reference import ENDINGS, Plan, compare
+from tests.games.echelon.rules.duel import ENDINGS, Plan, compare
 
 BATTLES, DECISIONS = 100, 60
 
@@ -15,12 +14,12 @@ pytestmark = pytest.mark.prove
 
 
 def test_echelon_reference():
-    started, before, processor = time.perf_counter(), machine(), time.process_time()
+    clock = Stopwatch()
     seen: Counter[str] = Counter()
     for number in range(BATTLES):
         compare(number, DECISIONS, seen)
         if number % 10 == 9:
-            print(f"{number + 1} battles agree, {time.perf_counter() - started:.0f} s", flush=True)
+            print(f"{number + 1} battles agree, {clock.seconds:.0f} s", flush=True)
     wanted = [*EVENT_NAMES, *(f"ended_by_{ending}" for ending in ENDINGS.values()), "crowded_decisions"]
     assert all(seen[name] for name in wanted), seen
     kinds = Counter(f"{Plan(number).roster.name} by {Plan(number).rules.name} rules" for number in range(BATTLES))
@@ -28,9 +27,7 @@ def test_echelon_reference():
         "command": "make prove echelon_reference",
         "seeds": f"battles 0 to {BATTLES - 1}: {dict(kinds)}",
         "budget": f"{DECISIONS} decisions a battle, or until it ends",
-        "machine": before,
-        "seconds": round(time.perf_counter() - started, 1),
-        "cpu_seconds": round(time.process_time() - processor, 1),
+        **clock.spent(),
         "figures": {"battles": BATTLES, "differences": 0, **dict(sorted(seen.items()))},
     }
     print(write_row("echelon-reference", row).read_text())

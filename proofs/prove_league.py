@@ -7,7 +7,6 @@ learner.
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
@@ -15,16 +14,16 @@ from typing import Any
 
 import pytest
 
-from proofs.row import machine, write_row
-from protege.evaluate import wilson
+from proofs.row import Stopwatch, write_row
 from protege.games.echelon.agents.contest import ANCHOR, SCRIPTED, Contest, signature
-from protege.games.echelon.agents.match import Setting, checkpoint_of, measure
+from protege.games.echelon.agents.match import Setting, checkpoint_of, evaluate
 from protege.league.league import League, create_league
 from protege.league.ledger import MEMBER, Entry, Result
 from protege.league.matchmaking import MAIN_EXPLOITER
 from protege.league.standings import strengths
 from protege.runs.checkpoints import load
 from protege.runs.run import open_run
+from protege.statistics import wilson
 from tests.killing import kill_filers
 
 pytestmark = pytest.mark.prove
@@ -90,7 +89,7 @@ def newest_exploiter(league: League) -> Entry:
 
 def test_exploiter(tmp_path):
     """An exploiter trained against a frozen main agent scores 60 %; the main agent, trained on, 55 % against it."""
-    before, started = machine(), time.perf_counter()
+    clock = Stopwatch()
     with create_league(tmp_path / "duels", signature(DUEL), SCRIPTED, ANCHOR) as league:
         joining = [*DUELLING, "--league", "duels"]
         spent = [train(tmp_path, "main", *joining, *IMITATING, minutes=MINUTES["main"])]
@@ -113,8 +112,7 @@ def test_exploiter(tmp_path):
         "command": "make prove exploiter",
         "seeds": f"training seed 1; {MATCHES} evaluation matches each, every map from both sides",
         "budget": "minutes of wall clock: " + ", ".join(f"{name} {minutes:g}" for name, minutes in MINUTES.items()),
-        "machine": before,
-        "seconds": round(time.perf_counter() - started, 1),
+        **clock.spent(),
         "figures": {"hurt": hurt, "healed": healed, "kept": kept, "agent_steps": [steps for steps, _ in spent],
                     "training_cpu_seconds": [seconds for _, seconds in spent], "lives_of_the_exploiter": lives,
                     "training_battles_of_the_answer_against_it": met.games if met else 0},
@@ -131,7 +129,7 @@ def against_pool(player: Path, pool: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     score = 0.0
     for name, opponent in pool.items():
-        result = measure(str(player), opponent, matches=POOL_MATCHES, seed=POOL_SEED, threads=2)
+        result = evaluate(str(player), opponent, matches=POOL_MATCHES, seed=POOL_SEED, threads=2)
         score += result["blue_win_rate"] * POOL_MATCHES
         found[name] = [round(result[f"blue_win_rate{end}"], 4) for end in ("", "_low", "_high")]
     low, high = wilson(score, len(pool) * POOL_MATCHES)
@@ -145,7 +143,7 @@ def test_league_training(tmp_path):
     Nothing is asked of the result but that it is measured. PROVE_START, PROVE_PAST and PROVE_MINUTES say what it begins
     with, who else is in the pool, and for how long each trains.
     """
-    before, started = machine(), time.perf_counter()
+    clock = Stopwatch()
     start = checkpoint_of(START)
     assert start is not None, f"there is no {START}"
     with create_league(tmp_path / "pool", signature(), SCRIPTED, ANCHOR) as league:
@@ -163,15 +161,14 @@ def test_league_training(tmp_path):
         games = league.agent("league").games
     ends = {name: open_run(name, tmp_path).last for name in spent}
     figures = {name: against_pool(path, pool) for name, path in ({"start": start} | ends).items()}
-    met = measure(str(ends["league"]), str(ends["scripted"]), matches=MATCHES, seed=POOL_SEED, threads=2)
+    met = evaluate(str(ends["league"]), str(ends["scripted"]), matches=MATCHES, seed=POOL_SEED, threads=2)
     row = {
         "command": f"PROVE_START={START} PROVE_PAST='{' '.join(PAST)}' PROVE_MINUTES={GOING_ON_MINUTES:g} "
         "make prove league_training",
         "seeds": f"training seed 1; {POOL_MATCHES} evaluation battles of seed {POOL_SEED} against each of the pool, "
         f"{MATCHES} between the two, every map from both sides; each as it was at the end of its training",
         "budget": f"{GOING_ON_MINUTES:g} minutes of wall clock each, {' '.join(GOING_ON)}",
-        "machine": before,
-        "seconds": round(time.perf_counter() - started, 1),
+        **clock.spent(),
         "figures": figures
         | {"agent_steps": {name: steps for name, (steps, _) in spent.items()}, "battles_in_the_league": games}
         | {"training_cpu_seconds": {name: seconds for name, (_, seconds) in spent.items()}}
@@ -195,7 +192,7 @@ def test_tournament(tmp_path):
     By all matches within 5 points of a hundred on average. The ratings themselves put everybody in the right order, but
     lag behind where one wins nearly always; how far is in the row.
     """
-    before, started = machine(), time.perf_counter()
+    clock = Stopwatch()
     setting = Setting("5v5", (60, 60), 320)
     with create_league(tmp_path / "league", signature(setting), SCRIPTED, ANCHOR) as league:
         contest = Contest(league.signature, 2)
@@ -227,8 +224,7 @@ def test_tournament(tmp_path):
     row = {
         "command": "make prove tournament",
         "seeds": "evaluation maps of the league; 48 matches of each pair rated, 60 more predicted",
-        "machine": before,
-        "seconds": round(time.perf_counter() - started, 1),
+        **clock.spent(),
         "figures": {
             "ratings": {entry.name: [round(value, 1) for value in rating[entry.id][:2]] for entry in ranking},
             "by_all_matches": {entry.name: fitted[entry.id] for entry in ranking},
@@ -245,13 +241,12 @@ def test_tournament(tmp_path):
 
 def test_kill_league(tmp_path):
     """Five hundred kills of a process that files matches, adds players and ends periods."""
-    before, started, kills = machine(), time.perf_counter(), 500
+    clock, kills = Stopwatch(), 500
     result = kill_filers(tmp_path, kills, seed=1)
     row = {
         "command": "make prove kill_league",
         "seeds": "moments of the kills from seed 1",
-        "machine": before,
-        "seconds": round(time.perf_counter() - started, 1),
+        **clock.spent(),
         "figures": {"kills": result.kills, "filings": result.written, "lost": 0, "kept_unreported": result.kept_extra,
                     "kills_during_a_file_write": result.in_the_middle},
     }  # fmt: skip

@@ -1,11 +1,10 @@
 """A proof about the Lua client: it sends what the Python path computes, on hundreds of thousands of memory images."""
 
-import time
 from collections.abc import Iterator
 
 import pytest
 
-from proofs.row import machine, write_row
+from proofs.row import Stopwatch, write_row
 from protege.games.tempest.rules import ram
 from tests.games.tempest.arcade.lua_client import SEED, SEEDED, VERSIONS, Client, expected_frame
 from tests.games.tempest.task.scenes import played_images, random_images, row_of
@@ -43,15 +42,14 @@ def compared(rows: Iterator[tuple[bytes, ram.Row]]) -> int:
 
 
 def test_lua_client():
-    started, before = time.perf_counter(), machine()
+    clock = Stopwatch()
     games = [((now, row) for now, _, row in played_images(level, TICKS_PER_LEVEL)) for level in LEVELS]
     figures = {"images_played": sum(map(compared, games)), "images_random": compared(random_rows())}
     assert sum(figures.values()) > 400_000
     row = {
         "command": "make prove lua_client",
         "seeds": f"levels {LEVELS.start} to {LEVELS.stop - 1} of the simulator, noise from seed 63",
-        "machine": before,
-        "seconds": round(time.perf_counter() - started, 1),
+        **clock.spent(),
         "figures": figures | {"lua_versions": len(VERSIONS), "differences": 0},
     }
     print(write_row("lua-client", row).read_text())

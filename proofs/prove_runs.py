@@ -6,7 +6,7 @@ import time
 import pytest
 import torch
 
-from proofs.row import machine, write_row
+from proofs.row import Stopwatch, write_row
 from protege.runs.checkpoints import load, save
 from protege.runs.metrics import Metric
 from protege.runs.run import create_run
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.prove
 
 @pytest.mark.parametrize("what, kill", [("checkpoints", kill_savers), ("metrics", kill_loggers)])
 def test_kill(what, kill, tmp_path):
-    started, before = time.perf_counter(), machine()
+    clock = Stopwatch()
     result: Killed = kill(tmp_path, KILLS, seed=1)
     assert result.kills == KILLS
     figures = {"kills": result.kills, "written": result.written, "lost": 0}
@@ -29,8 +29,7 @@ def test_kill(what, kill, tmp_path):
     row = {
         "command": "make prove kill",
         "seeds": "moments of the kills from seed 1",
-        "machine": before,
-        "seconds": round(time.perf_counter() - started, 1),
+        **clock.spent(),
         "figures": figures,
     }
     print(write_row(f"kill-{what}", row).read_text())
@@ -38,7 +37,7 @@ def test_kill(what, kill, tmp_path):
 
 def test_logging_cost(tmp_path):
     """What one value costs when 20 are logged together, and what a checkpoint costs; a timing never fails."""
-    started, before, processor = time.perf_counter(), machine(), time.process_time()
+    clock = Stopwatch()
     metrics = [Metric(f"m{number}", "", "a number", "numbers") for number in range(20)]
     values = {metric.name: 1.5 for metric in metrics}
     tensors = {"weights": torch.zeros(1_000_000)}
@@ -58,9 +57,7 @@ def test_logging_cost(tmp_path):
     }
     row = {
         "command": "make prove logging_cost",
-        "machine": before,
-        "seconds": round(time.perf_counter() - started, 1),
-        "cpu_seconds": round(time.process_time() - processor, 1),
+        **clock.spent(),
         "figures": figures,
     }
     print(write_row("logging-cost", row).read_text())

@@ -11,8 +11,8 @@ from typing import Any
 import psutil
 import pytest
 
-from proofs.row import ROOT, machine, write_row
-from protege.games.tempest.agents.players import CHAMPIONS, find_player, measure
+from proofs.row import ROOT, Stopwatch, machine, write_row
+from protege.games.tempest.agents.players import CHAMPIONS, evaluate, find_player
 from protege.games.tempest.training.config import TempestConfig
 
 pytestmark = pytest.mark.prove
@@ -41,7 +41,7 @@ def train_run(folder: Path, name: str, *flags: str, watch: Watch | None = None) 
 
 
 def measured(name: str, player: str, folder: Path | None, games: int, level: int = 1) -> dict[str, Any]:
-    found = measure(name, player=find_player(player, folder), games=games, seed=SEED, level=level, threads=2)
+    found = evaluate(name, player=find_player(player, folder), games=games, seed=SEED, level=level, threads=2)
     print(json.dumps(found), flush=True)
     return found
 
@@ -85,15 +85,14 @@ def test_sixty_minutes(tmp_path):
 
 @pytest.mark.parametrize("name", CHAMPIONS)
 def test_champion(name):
-    began, before = time.perf_counter(), machine()
+    clock = Stopwatch()
     games = {level: 200 if level == 1 else 100 for level in LEVELS}
     figures = [measured(name, name, None, games[level], level) for level in LEVELS]
     teachers = [measured(teacher, teacher, None, games[level], level) for teacher in TEACHERS for level in LEVELS]
     row = {
         "command": f"protege eval tempest --player {name} --games N --seed {SEED} --level L (make prove {name})",
         "seeds": f"games of seed {SEED}: {', '.join(f'{count} from level {level}' for level, count in games.items())}",
-        "machine": before,
-        "seconds": round(time.perf_counter() - began, 1),
+        **clock.spent(),
         "figures": figures,
         "teacher": teachers,
     }

@@ -3,6 +3,7 @@
 import json
 import platform
 import subprocess
+import time
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -32,6 +33,29 @@ def machine() -> dict[str, Any]:
         **{name: metadata.version(name).partition("+")[0] for name in ("numba", "numpy", "torch")},
         "load": round(psutil.getloadavg()[0], 2),
     }
+
+
+class Stopwatch:
+    """Started when a proof begins: the machine as it was then, and the time since."""
+
+    def __init__(self) -> None:
+        self.machine = machine()
+        self._began, self._processor = time.perf_counter(), _processor_seconds()
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self._began
+
+    def spent(self) -> dict[str, Any]:
+        """What every row says: where, and how long it took."""
+        processor = _processor_seconds() - self._processor
+        return {"machine": self.machine, "seconds": round(self.seconds, 1), "cpu_seconds": round(processor, 1)}
+
+
+def _processor_seconds() -> float:
+    """Of this process and of those it has waited for."""
+    used = psutil.Process().cpu_times()
+    return float(used.user + used.system + used.children_user + used.children_system)
 
 
 def write_row(name: str, row: dict[str, Any]) -> Path:

@@ -1,8 +1,8 @@
 """Compiled kernels: one decorator, one cache folder for each part of the package, one message.
 
 Numba's own cache looks only at the file that holds a kernel, not at the kernels it calls. A cache folder's name
-therefore carries a fingerprint of every source file beside the kernel's that compiles anything: change one, and all in
-that part of the package compile afresh. Kernels in one part call none of another.
+therefore carries a fingerprint of every source file of that part of the package that compiles anything, and of those
+that belong to no part: change one, and the part compiles afresh. Kernels in one part call none of another.
 """
 
 import functools
@@ -33,7 +33,7 @@ def kernel_cache(part: str) -> Path:
     """Where the machine code of a part of the package, such as "games/tempest", is kept; "" is all parts together."""
     package = Path(__file__).parent
     digest = hashlib.sha256(f"{numba.__version__} {sys.version_info[:2]}".encode() + Path(__file__).read_bytes())
-    for path in sorted((package / part).rglob("*.py")):
+    for path in sorted({*package.glob("*.py"), *(package / part).rglob("*.py")}):
         source = path.read_bytes()
         if b"@kernel" in source:
             digest.update(path.relative_to(package).as_posix().encode())

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from protege.evaluate import EVALUATION
-from protege.games.tempest.agents.players import measure
+from protege.games.tempest.agents.players import evaluate
 from protege.games.tempest.rules import ram, sim
 from protege.games.tempest.task.env import Games, starts
+from protege.seeds import EVALUATION
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 counting = runpy.run_path(str(SCRIPTS / "discoveries"))
@@ -111,7 +111,7 @@ def test_the_height_of_a_spike_is_a_share_of_the_tube():
 
 
 def test_the_score_is_the_one_that_evaluation_measures(teacher):
-    measured = measure("teacher", games=GAMES, seed=1, max_frames=FRAMES)
+    measured = evaluate("teacher", games=GAMES, seed=1, max_frames=FRAMES)
     for name in ("score_mean", "score_mean_low", "score_mean_high", "level_mean", "frames_mean"):
         assert teacher[name] == pytest.approx(measured[name])
     assert teacher["cut"] == measured["truncated"]

@@ -241,8 +241,8 @@ class LeagueMatch:
 
 
 def run_match(command: LeagueMatch) -> int:
-    from protege.evaluate import wilson
     from protege.league.league import open_league
+    from protege.statistics import wilson
 
     with open_league(command.league, command.runs) as league:
         first, second = league.find(command.first), league.find(command.second)

@@ -36,11 +36,6 @@ class Rating(NamedTuple):
 Games = Sequence[tuple[Rating, float]]  # of one player in one period: each opponent, and 1, 0.5 or 0
 
 
-def expected(player: Rating, opponent: Rating) -> float:
-    """The score to be expected of a game; an opponent nobody is sure about draws it towards one half."""
-    return _expected((player.rating - START) / SCALE, (opponent.rating - START) / SCALE, opponent.deviation / SCALE)
-
-
 def update(player: Rating, games: Games) -> Rating:
     """The rating after a period, from the ratings before it; without games only the deviation grows."""
     mu, phi = (player.rating - START) / SCALE, player.deviation / SCALE

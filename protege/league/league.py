@@ -17,8 +17,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import numpy as np
-
 import protege
 from protege.league.ledger import (
     AGENT,
@@ -244,17 +242,6 @@ class League(Ledger):
         with self.writing() as database:
             database.execute("UPDATE entries SET parent = ? WHERE id = ?", (found[0].id, agent))
         return found[0]
-
-    def next_opponent(self, agent: int, generator: np.random.Generator) -> Opponent:
-        """Whom an agent plays next, drawn by the rules of its role; ask at the beginning of every game."""
-        return self.next_opponents(agent, generator, 1)[0]
-
-    def next_opponents(self, agent: int, generator: np.random.Generator, count: int) -> list[Opponent]:
-        """The same for many games that begin together."""
-        pool, chances = self.opponents(agent)
-        drawn = generator.choice(len(pool), count, p=chances).tolist()
-        found = {i: self.opponent(pool[i]) for i in set(drawn)}
-        return [found[i] for i in drawn]
 
     def opponents(self, agent: int) -> tuple[list[Entry], list[float]]:
         """Everybody an agent may meet, and the chance of each."""

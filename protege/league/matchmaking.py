@@ -6,14 +6,13 @@ and the same for everybody. Newcomers meet only opponents near their own rating.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from protege.league.glicko import Rating
 
-Role = Literal["main", "main exploiter", "league exploiter", ""]
 MAIN: Final = "main"  # wants to beat everybody
 MAIN_EXPLOITER: Final = "main exploiter"  # wants to beat the main agent, whatever it takes
 LEAGUE_EXPLOITER: Final = "league exploiter"  # wants a weakness that the whole league has

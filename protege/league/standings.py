@@ -9,10 +9,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from protege.evaluate import wilson
 from protege.league.glicko import SCALE, START
 from protege.league.league import League
 from protege.league.ledger import AGENT, RETIRED, Entry
+from protege.statistics import wilson
 
 Style = dict[str, float]
 Floats = npt.NDArray[np.float64]

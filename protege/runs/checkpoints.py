@@ -9,7 +9,6 @@ damaged, foreign or of another version is refused with one line that says what t
 import json
 import math
 import os
-import shutil
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -126,15 +125,6 @@ def load(path: Path, *, kind: str | None = None, task_version: int | None = None
         state=_lower(document["state"], stored),
         **{key: document[key] for key in ("kind", "task_version", "saved", "protege", "commit")},
     )
-
-
-def duplicate(path: Path, target: Path) -> None:
-    """Keep a checkpoint under another name too, such as the last one as the best so far."""
-    with replacing(target) as draft:
-        try:
-            os.link(path, draft)  # checkpoints are replaced and never changed, so both may be the same file
-        except OSError:
-            shutil.copyfile(path, draft)
 
 
 def weights(module: torch.nn.Module, prefix: str) -> dict[str, Tensor]:

@@ -198,17 +198,9 @@ class Run:
                 f"run {self.name} cannot be shown, its {self._switches_file.name} is damaged: {error}"
             ) from error
 
-    def step_checkpoint(self, step: int) -> Path:
-        """Where the checkpoint of one step is kept, beside `last` and `best`."""
-        return self.checkpoints / f"step-{step:012d}.safetensors"
-
-    def step_checkpoints(self) -> list[Path]:
-        """Those there are, oldest first."""
-        return sorted(self.checkpoints.glob("step-*.safetensors"))
-
     def all_checkpoints(self) -> list[Path]:
-        """Best, last and those of single steps, as far as there are any."""
-        return [path for path in (self.best, self.last, *self.step_checkpoints()) if path.is_file()]
+        """Best and last, as far as they are there."""
+        return [path for path in (self.best, self.last) if path.is_file()]
 
     def send(self, command: str, **arguments: Any) -> None:
         """Ask the process that trains this run to do something; it looks once in every turn of its loop."""
@@ -317,11 +309,6 @@ class Training(Run):
             except (ValueError, KeyError, TypeError, RecursionError):
                 self.event("damaged command", repr(line[:200]))
         return found
-
-    def keep_step_checkpoints(self, most: int) -> None:
-        """Delete all but the newest."""
-        for path in self.step_checkpoints()[: -most or None]:
-            path.unlink()
 
     def _tell_mirrors(self, message: Callable[[Mirror], None]) -> None:
         for mirror in tuple(self.mirrors):
@@ -472,8 +459,7 @@ def plan_prune(
     for run in (Run(folder / name) for name in chosen):
         if run.is_training() or run.path.is_symlink() or (run.path / LEAGUE_FILE).exists():
             continue
-        bulky = [*sorted(run.recordings.glob("*")), *run.step_checkpoints()]
-        paths = (run.path,) if whole else tuple(bulky)
+        paths = (run.path,) if whole else tuple(sorted(run.recordings.glob("*")))
         if paths:
             removals.append(Removal(run.name, paths, disk_use(*paths)))
     return removals

@@ -29,7 +29,7 @@ LOG_SECONDS: Final = 2.0
 RISING: Final = 0.9  # where less than this part of what was used up of the budget is so now, rates rise again
 EVALUATION_PAUSE: Final = 3.0  # times as long as an evaluation took, none follows: strong players play long games
 MOST_FOR_LAST_EVALUATION: Final = 0.05  # of the budget, kept back for the evaluation at the end
-NO_RANK: Final = (-math.inf,)
+NO_RANK: Final[tuple[float, ...]] = (-math.inf,)
 
 
 class Observer(Protocol):

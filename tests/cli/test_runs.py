@@ -30,7 +30,7 @@ def folder(tmp_path, monkeypatch):
             if name == "long":
                 run.log(3000, frames_per_s=float("nan"))
             run.last.write_bytes(b"x" * 1000)
-            run.step_checkpoint(1000).write_bytes(b"x" * 3_000_000)
+            (run.recordings / "best.mp4").write_bytes(b"x" * 3_000_000)
             run.event("toggle", "[teacher] off")
     return tmp_path
 
@@ -90,7 +90,7 @@ def test_show_tells_settings_figures_checkpoints_and_events(folder, capsys):
     run("show", "long", "--json")
     found = last_line(capsys)
     assert found["config.games"] == 512 and found["metric.eval_score"] == 25_000.0 and found["status"] == "finished"
-    assert found["metric.frames_per_s"] is None and found["checkpoints"] == 2
+    assert found["metric.frames_per_s"] is None and found["checkpoints"] == 1
 
 
 def test_compare_shows_what_differs_and_what_is_shared(folder, capsys):
@@ -138,11 +138,11 @@ def test_mistakes_are_one_line(folder, words, problem, capsys):
 def test_prune_deletes_only_when_told_to(folder, capsys):
     run("prune", "--keep", "1", "--json")
     assert last_line(capsys) == {"runs": 1, "disk_bytes": 3_000_000, "deleted": False}
-    step = folder / "short" / "checkpoints" / "step-000000001000.safetensors"
-    assert step.exists()
+    film = folder / "short" / "recordings" / "best.mp4"
+    assert film.exists()
     run("prune", "--keep", "1", "--yes")
-    assert not step.exists() and (folder / "short" / "checkpoints" / "last.safetensors").exists()
-    assert (folder / "long" / "checkpoints" / step.name).exists()
+    assert not film.exists() and (folder / "short" / "checkpoints" / "last.safetensors").exists()
+    assert (folder / "long" / "recordings" / film.name).exists()
     run("prune", "long", "--whole")
     assert "Nothing was deleted. Add --yes" in capsys.readouterr().out and (folder / "long").exists()
     run("prune", "long", "--whole", "--yes")

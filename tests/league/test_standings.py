@@ -6,7 +6,6 @@ import random
 import numpy as np
 import pytest
 
-from protege.evaluate import wilson
 from protege.league.glicko import SCALE
 from protege.league.ledger import Game, Result
 from protege.league.standings import (
@@ -20,6 +19,7 @@ from protege.league.standings import (
     styles,
     table,
 )
+from protege.statistics import wilson
 from tests.league.league_games import add_member, make_league
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from protege.games.tempest.rules import ram
 from protege.games.tempest.task import observation
+from protege.games.tempest.task.actions import ACTIONS
 from protege.games.tempest.task.env import Games, starts
 from protege.games.tempest.task.packing import PACKING
-from protege.games.tempest.task.teacher import ACTIONS
 from protege.learn.packing import FINE, MOST, Packing, first_foreign, pack, packing, unpack
 from tests.games.tempest.task.scenes import observed, random_images, row_of
 

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from protege.learn.pqn import PQN, PQNConfig, Rollout, lambda_returns
-from tests.games.echelon.world import small_worlds
-from tests.games.echelon.world.small_worlds import Ints, Outcome
+from tests.learn import small_worlds
+from tests.learn.small_worlds import Ints, Outcome
 
 
 def column(*values: float) -> npt.NDArray[np.float32]:

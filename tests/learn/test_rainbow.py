@@ -30,8 +30,8 @@ from protege.learn.rainbow import (
 )
 from protege.learn.replay import Actor, Batch
 from protege.runs import checkpoints
-from tests.games.echelon.world import small_worlds
-from tests.games.echelon.world.small_worlds import Ints, Outcome
+from tests.learn import small_worlds
+from tests.learn.small_worlds import Ints, Outcome
 
 Floats = npt.NDArray[np.float32]
 

@@ -18,7 +18,6 @@ import protege
 from protege.runs.checkpoints import (
     CheckpointError,
     CheckpointMismatch,
-    duplicate,
     load,
     restore_generator,
     restore_optimiser,
@@ -197,26 +196,6 @@ def test_what_was_loaded_does_not_change_with_the_file(path):
         file.write(b"\xff" * 300_000)
     assert (first.tensors["w"] == 0).all() and (first.state["a"] == 0).all()
     first.state["a"][0] = 1  # and may be written to
-
-
-def test_the_last_one_can_be_kept_as_the_best_and_stays_when_the_last_one_moves_on(path):
-    best = path.with_name("best.safetensors")
-    saved(path, state={"number": 1})
-    duplicate(path, best)
-    saved(path, state={"number": 2})
-    assert load(best).state == {"number": 1} and load(path).state == {"number": 2}
-    duplicate(path, best)
-    assert load(best).state == {"number": 2}
-
-
-def test_where_files_cannot_have_two_names_they_are_copied(path, monkeypatch):
-    def refuse(*_):
-        raise PermissionError
-
-    monkeypatch.setattr(os, "link", refuse)
-    saved(path, state={"number": 1})
-    duplicate(path, path.with_name("best.safetensors"))
-    assert load(path.with_name("best.safetensors")).state == {"number": 1}
 
 
 def one_line(error) -> bool:

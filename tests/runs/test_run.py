@@ -319,17 +319,6 @@ def test_many_senders_at_once_lose_nothing(tmp_path):
         ]
 
 
-def test_numbered_checkpoints_beyond_the_newest_are_deleted(tmp_path):
-    with create(tmp_path) as run:
-        for step in (5, 1000, 20):
-            run.step_checkpoint(step).touch()
-        assert [path.name for path in run.step_checkpoints()] == [f"step-{s:012d}.safetensors" for s in (5, 20, 1000)]
-        run.keep_step_checkpoints(2)
-        assert run.step_checkpoints() == [run.step_checkpoint(20), run.step_checkpoint(1000)]
-        run.keep_step_checkpoints(0)
-        assert run.step_checkpoints() == []
-
-
 def test_the_index_tells_status_progress_score_and_disk_use(tmp_path):
     with create(tmp_path, "done") as run:
         run.log(10, eval_score=300.0)
@@ -387,7 +376,7 @@ def test_a_failed_start_leaves_the_run_free(tmp_path):
 def bulky_run(folder, name):
     with create(folder, name) as run:
         run.last.write_bytes(b"x" * 100)
-        run.step_checkpoint(1).write_bytes(b"x" * 1000)
+        (run.recordings / "game.tempest").write_bytes(b"x" * 1000)
         (run.recordings / "best.mp4").write_bytes(b"x" * 500)
         return run.path
 

@@ -100,9 +100,9 @@ def run_match(command: Match) -> int:
 
 
 def run_eval(command: Eval) -> int:
-    from protege.games.echelon.agents.match import Setting, measure
+    from protege.games.echelon.agents.match import Setting, evaluate
 
-    found = measure(
+    found = evaluate(
         command.blue, command.red, matches=command.matches, seed=command.seed, setting=Setting(command.roster),
         threads=command.threads or usable_cores(), runs=command.runs,
     )  # fmt: skip

@@ -29,9 +29,9 @@ def players() -> "Players[Any]":
 
 def measure(player: str, *, games: int, seed: int = 1, threads: int = 1, runs: Path | None = None) -> Figures:
     """Battles against the strongest scripted level, every map from both sides."""
-    from protege.games.echelon.agents.match import measure
+    from protege.games.echelon.agents.match import evaluate
 
-    return {"player": player} | measure(player, OPPONENT, matches=games, seed=seed, threads=threads, runs=runs)
+    return {"player": player} | evaluate(player, OPPONENT, matches=games, seed=seed, threads=threads, runs=runs)
 
 
 def contests() -> Contests:

@@ -42,7 +42,7 @@ class Eval:
 
 
 def run_eval(command: Eval) -> int:
-    from protege.games.tempest.agents.players import find_player, measure
+    from protege.games.tempest.agents.players import evaluate, find_player
     from protege.games.tempest.rules.sim import Cabinet
 
     names = command.player or ("champion",)
@@ -52,7 +52,7 @@ def run_eval(command: Eval) -> int:
     for name, player in zip(names, players, strict=True):
         with _counting(name, player, command.games) as counted:
             results.append(
-                measure(
+                evaluate(
                     name,
                     player=counted,
                     games=command.games,

@@ -29,9 +29,9 @@ def players() -> "Players[Any]":
 
 def measure(player: str, *, games: int, seed: int = 1, threads: int = 1, runs: Path | None = None) -> Figures:
     """Scores of whole games."""
-    from protege.games.tempest.agents.players import find_player, measure
+    from protege.games.tempest.agents.players import evaluate, find_player
 
-    return measure(player, games=games, seed=seed, threads=threads, player=find_player(player, runs))
+    return evaluate(player, games=games, seed=seed, threads=threads, player=find_player(player, runs))
 
 
 def table(results: Sequence[Figures]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:

@@ -5,14 +5,14 @@ Also tells from a recorded battle how each side plays: how it moves, how it shoo
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from protege.evaluate import EVALUATION, seed_of
 from protege.games import Contests
-from protege.games.echelon.agents.match import Match, Player, Setting, find_player, play
+from protege.games.echelon.agents.match import Match, Setting, find_player, play
 from protege.games.echelon.agents.match import Result as Played
 from protege.games.echelon.recordings.battle_report import flag
 from protege.games.echelon.recordings.recording import Recording
@@ -24,6 +24,7 @@ from protege.games.echelon.world.maps import VERSION as MAP_VERSION
 from protege.games.echelon.world.mechs import BLUE, NOBODY, RED, RULES, TICK_S, find_roster
 from protege.league.league import Opponent
 from protege.league.ledger import Filing, Result
+from protege.seeds import EVALUATION, seed_of
 
 SCRIPTED: Final = ("random", *LEVELS)
 ANCHOR: Final = "medium"
@@ -70,11 +71,7 @@ class Contest:
         self.setting = Setting(find_roster(of["roster"]).name, (int(x), int(y)), int(of["length"]), RULES[of["rules"]])
         self.signature = signature(self.setting)
         self.threads = threads
-        self._players: dict[str, Player] = {}
-
-    def check(self, player: str) -> None:
-        """Raise unless this is a player; its network is built once to see."""
-        self._find(player)
+        self.check = cache(find_player)  # raises unless this is a player; its network is built once to see
 
     def play(
         self, first: Opponent, second: Opponent, maps: Sequence[int], record: int = 0, file: Filing | None = None
@@ -85,7 +82,7 @@ class Contest:
         """
         numbers = [(number, swapped) for number in maps for swapped in (False, True)]
         matches = [Match(seed_of(EVALUATION, SEED, number), swapped) for number, swapped in numbers]
-        players, names = (self._find(first.player), self._find(second.player)), (first.name, second.name)
+        players, names = (self.check(first.player), self.check(second.player)), (first.name, second.name)
         kept: dict[int, bytes] = {}
         found: dict[int, Result] = {}
 
@@ -111,11 +108,6 @@ class Contest:
         )  # fmt: skip
         return [found[i] for i in range(len(matches))]
 
-    def _find(self, player: str) -> Player:
-        if player not in self._players:
-            self._players[player] = find_player(player)
-        return self._players[player]
-
 
 @dataclass(frozen=True)
 class LeagueSettings:
@@ -134,7 +126,7 @@ CONTESTS: Final = Contests(SCRIPTED, ANCHOR, LeagueSettings.signature, Contest, 
 
 
 def style(recording: Recording, team: int) -> dict[str, float]:
-    """How one side played a battle. Distances in voxels, shares of the time that its mechs were alive."""
+    """How one side played a battle. Distances in voxels, fractions of the time that its mechs were alive."""
     frames, counts = recording.everything()
     header = recording.header
     own = np.flatnonzero([mech["team"] == team for mech in header["mechs"]])
@@ -143,7 +135,7 @@ def style(recording: Recording, team: int) -> dict[str, float]:
     lived = max(1, int(alive.sum()))
     minutes = lived * header["seconds_per_frame"] / 60
 
-    def share(true: npt.NDArray[np.bool_]) -> float:
+    def fraction(true: npt.NDArray[np.bool_]) -> float:
         return float((true & alive).sum() / lived)
 
     capacity = np.array([header["classes"][header["mechs"][i]["kind"]]["heat_capacity"] for i in own])
@@ -155,15 +147,15 @@ def style(recording: Recording, team: int) -> dict[str, float]:
     spread, nearest = _together(mechs, alive)
     return {
         "speed": float(np.hypot(mechs["vx"], mechs["vy"])[alive].mean()) if alive.any() else 0.0,
-        "still_share": share(np.hypot(mechs["vx"], mechs["vy"]) < 0.2),
-        "airborne_share": share(~flag(mechs, "grounded")),
-        "zone_share": share(flag(mechs, "inside")),
-        "trigger_share": share((mechs["buttons"] & WEAPON_BUTTONS) != 0),
+        "still_share": fraction(np.hypot(mechs["vx"], mechs["vy"]) < 0.2),
+        "airborne_share": fraction(~flag(mechs, "grounded")),
+        "zone_share": fraction(flag(mechs, "inside")),
+        "trigger_share": fraction((mechs["buttons"] & WEAPON_BUTTONS) != 0),
         "hits_per_minute": len(hits) / minutes,
         "missiles_per_minute": float(launches.sum()) / minutes,
         "hit_distance": _hit_distance(frames["mechs"][at[hit], hits["who"]], frames["mechs"][at[hit], hits["whom"]]),
         "heat": float((mechs["heat"] / capacity)[alive].mean()) if alive.any() else 0.0,
-        "jamming_share": share(mechs["ewar"] != 0),
+        "jamming_share": fraction(mechs["ewar"] != 0),
         "spread": spread,
         "nearest_friend": nearest,
         "focus_share": _focus(hits),
@@ -191,7 +183,7 @@ def _hit_distance(who: npt.NDArray[Any], whom: npt.NDArray[Any]) -> float:
 
 
 def _focus(hits: npt.NDArray[Any]) -> float:
-    """Of all hits, the share on whoever is hit most in that second: 1 if the side always shoots at one enemy."""
+    """Of all hits, the fraction on whoever is hit most in that second: 1 if the side always shoots at one enemy."""
     if not len(hits):
         return 0.0
     seconds = hits["tick"] // round(1 / TICK_S)

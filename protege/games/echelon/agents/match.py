@@ -1,4 +1,4 @@
-"""Two sides play: players by name, one recorded battle, and measuring one player against another.
+"""Two sides play: players by name, one recorded battle, and one player evaluated against another.
 
 A player is anything with `act(battles, mechs, actions)`, which writes what some mechs do next into their rows of the
 actions. Built in are the scripted levels, random play and none; a run, a checkpoint or `champion` is a learned one, and
@@ -17,18 +17,19 @@ import numpy as np
 import numpy.typing as npt
 
 from protege import ProtegeError
-from protege.evaluate import EVALUATION, seed_of, wilson
-from protege.games.echelon.recordings.battle_report import TEAM_NAMES, account
+from protege.games.echelon.recordings.battle_report import TEAM_NAMES, report_lines
 from protege.games.echelon.recordings.recording import Recorder, Recording, write_recording
 from protege.games.echelon.rules.battle import BY_ELIMINATION, BY_SCORE, BY_TIME, KILL, RUNNING
 from protege.games.echelon.rules.sim import STANDARD_LENGTH, Actions, Battles, Flags
 from protege.games.echelon.task.observation import measure_walks
-from protege.games.echelon.task.rewards import BOOK, PARTS, RewardConfig, open_books, pay
-from protege.games.echelon.task.teacher import LEVELS, Chance, Teacher
+from protege.games.echelon.task.rewards import PARTS, REWARD_STATE, RewardConfig, compute_rewards, reset_reward_state
+from protege.games.echelon.task.teacher import LEVELS, RandomPlayer, Teacher
 from protege.games.echelon.world.maps import STANDARD, generate, recipe, swap_sides
 from protege.games.echelon.world.mechs import BLUE, BUILD, NOBODY, RED, Rules, find_roster
 from protege.games.echelon.world.practice_maps import MapMaker
 from protege.games.players import Players
+from protege.seeds import EVALUATION, seed_of
+from protege.statistics import wilson
 
 BATCH: Final = 64  # battles played side by side
 CHAMPIONS: Final = {"champion": Path(__file__).parents[1] / "champions" / "champion.safetensors"}
@@ -71,7 +72,7 @@ def _load(path: Path) -> Player:
     return load_pupil(path)
 
 
-SIMPLE: Final[dict[str, Callable[[], Player]]] = {"random": Chance, "idle": Idle}
+SIMPLE: Final[dict[str, Callable[[], Player]]] = {"random": RandomPlayer, "idle": Idle}
 PLAYERS: Final = Players[Player](
     {level: partial(Teacher, level) for level in LEVELS} | SIMPLE, CHAMPIONS, _load,
     "act(battles, mechs, actions); see docs/echelon.md",
@@ -167,7 +168,8 @@ class _Rewards:
     def __init__(self, battles: Battles):
         shape = battles.count, battles.mech_count
         self._battles, self._weights = battles, RewardConfig().weights()
-        self._walks, self._books, self._sums = np.zeros(shape), np.zeros(shape, BOOK), np.zeros(shape, np.float32)
+        self._walks, self._sums = np.zeros(shape), np.zeros(shape, np.float32)
+        self._reward_state = np.zeros(shape, REWARD_STATE)
         self._parts = np.zeros((*shape, len(PARTS)), np.float32)
         for b in range(battles.count):
             self.begin(b)
@@ -175,13 +177,13 @@ class _Rewards:
     def begin(self, b: int) -> None:
         """Battle b is a new one."""
         measure_walks(self._battles.records, self._battles.world, self._walks, b, b + 1)
-        open_books(self._battles.records, self._walks, self._weights, self._books, b)
+        reset_reward_state(self._battles.records, self._walks, self._weights, self._reward_state, b)
 
-    def pay(self) -> npt.NDArray[np.float32]:
+    def compute(self) -> npt.NDArray[np.float32]:
         """The parts of the last decision's rewards (battles, mechs, PARTS)."""
         records, count = self._battles.records, self._battles.count
         measure_walks(records, self._battles.world, self._walks, 0, count)
-        pay(records, self._walks, self._weights, self._books, self._sums, self._parts, 0, count)
+        compute_rewards(records, self._walks, self._weights, self._reward_state, self._sums, self._parts, 0, count)
         return self._parts
 
 
@@ -190,7 +192,7 @@ def _told(
 ) -> dict[str, npt.NDArray[np.float32]]:
     """What both players tell, each of its own mechs, and what these get; nan where nobody tells anything."""
     found = {name: np.full((*sides[0].shape, len(numbers)), np.nan, np.float32) for name, numbers in channels.items()}
-    parts = rewards.pay() if rewards is not None else None
+    parts = rewards.compute() if rewards is not None else None
     for player, side in zip(players, sides):
         if hasattr(player, "channels") and parts is not None:
             for name, numbers in {**cast(Thinker, player).thoughts(), "reward": parts}.items():
@@ -295,7 +297,7 @@ def fight(
     }  # fmt: skip
 
 
-def measure(
+def evaluate(
     blue: str, red: str, *, matches: int = 200, seed: int = 1, setting: Setting = Setting(), threads: int = 1,
     runs: Path | None = None,
 ) -> dict[str, Any]:  # fmt: skip
@@ -329,7 +331,7 @@ def both_sides(maps: int, seed: int) -> list[Match]:
 
 def tell(path: Path) -> list[str]:
     """A recorded battle as lines to read."""
-    return list(account(Recording.open(path)))
+    return list(report_lines(Recording.open(path)))
 
 
 def winner_name(result: Result) -> str:

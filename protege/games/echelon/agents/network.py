@@ -119,15 +119,15 @@ class _Pool(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, encoded: Tensor, row: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
         largest = torch.segment_reduce(encoded, "max", lengths=count, initial=0.0, unsafe=True)
-        share = 1.0 / count.clamp(min=1).to(encoded.dtype)[:, None]
-        ctx.save_for_backward(encoded, row, largest, share)
-        return largest, torch.segment_reduce(encoded, "sum", lengths=count, unsafe=True) * share
+        weight = 1.0 / count.clamp(min=1).to(encoded.dtype)[:, None]
+        ctx.save_for_backward(encoded, row, largest, weight)
+        return largest, torch.segment_reduce(encoded, "sum", lengths=count, unsafe=True) * weight
 
     @staticmethod
     def backward(ctx: Any, by_largest: Tensor, by_mean: Tensor) -> tuple[Tensor, None, None]:
-        encoded, row, largest, share = ctx.saved_tensors
+        encoded, row, largest, weight = ctx.saved_tensors
         is_largest = largest.index_select(0, row).eq_(encoded)
-        found = (by_mean * share).index_select(0, row)
+        found = (by_mean * weight).index_select(0, row)
         return found.addcmul_(is_largest, by_largest.index_select(0, row)), None, None
 
 

@@ -10,16 +10,10 @@ import torch
 
 from protege.games.echelon.agents.network import MOVES, NetworkConfig, PilotNetwork
 from protege.games.echelon.rules.sim import Actions, Battles, Flags
+from protege.games.echelon.task import observation as sight
 from protege.games.echelon.task.env import TASK_VERSION
 from protege.games.echelon.task.features import LEGAL_EWAR, LEGAL_TARGET, Layout, layout_of, schema
-from protege.games.echelon.task.observation import (
-    Observation,
-    Scratch,
-    empty_observation,
-    make_scratch,
-    measure_walks,
-    observe,
-)
+from protege.games.echelon.task.observation import Observation
 from protege.games.echelon.world.mechs import NOBODY
 from protege.learn.rollout import Tensors
 from protege.runs import checkpoints
@@ -77,8 +71,8 @@ class _View:
 
     def __init__(self, battles: Battles, state_size: int):
         layout: Layout = layout_of(battles.roster)
-        self.observation = empty_observation(battles.count, layout)
-        self.scratch: Scratch = make_scratch(battles.world, layout, battles.rules)
+        self.observation = sight.empty_observation(battles.count, layout)
+        self.scratch = sight.make_scratch(battles.world, layout, battles.rules)
         self.state = torch.zeros(battles.count, battles.mech_count, state_size)
         self.team = battles.members.team
 
@@ -88,8 +82,8 @@ class _View:
         battles.share_out(self._observe, battles)
 
     def _observe(self, battles: Battles, first: int, last: int) -> None:
-        measure_walks(battles.records, battles.world, self.scratch.walk, first, last)
-        observe(battles.records, battles.world, self.scratch, self.observation, first, last)
+        sight.measure_walks(battles.records, battles.world, self.scratch.walk, first, last)
+        sight.observe(battles.records, battles.world, self.scratch, self.observation, first, last)
 
 
 class Pupil:
@@ -98,7 +92,7 @@ class Pupil:
     channels: Final = {"value": ("value",)}  # what it tells about its decisions
 
     def __init__(self, network: PilotNetwork, *, sampled: bool = True):
-        """`sampled`: actions by their chances, as in training; otherwise always the likeliest."""
+        """`sampled`: actions by their probabilities, as in training; otherwise always the likeliest."""
         self.network = network.eval()
         self.sampled = sampled
         self.noise = torch.Generator()

@@ -172,7 +172,7 @@ def training(slice_s: float, slices: int = SLICES) -> Figures:
 
     from protege.games.echelon.training.config import EchelonConfig
 
-    config = EchelonConfig(minutes=slice_s / 60, exam_matches=2, exam_seconds=1e9, autosave_seconds=slice_s / 2)
+    config = EchelonConfig(minutes=slice_s / 60, eval_matches=2, eval_seconds=1e9, autosave_seconds=slice_s / 2)
     _rate_of(replace(config, minutes=0.0, agent_steps=1))  # the first rollout of a process waits for compiled code
     rates: dict[int, list[float]] = {2: [], 1: []}
     shares: list[dict[str, float]] = []
@@ -195,8 +195,8 @@ def _rate_of(config: Any) -> tuple[float, dict[str, float]]:
     """Agent-steps per second of a training from its first rollout to its last, and its last figures."""
     import tempfile
 
-    from protege.games.echelon.training.train import train
-    from protege.train.loop import Observer
+    from protege.games.echelon.training.trainer import TRAINER
+    from protege.train.loop import Observer, train
 
     class Timing(Observer):
         """An observer with a clock."""
@@ -214,7 +214,7 @@ def _rate_of(config: Any) -> tuple[float, dict[str, float]]:
 
     timing = Timing()
     with tempfile.TemporaryDirectory() as folder:
-        train(config, timing, folder=Path(folder))
+        train(TRAINER, config, timing, folder=Path(folder))
     return timing.steps / (timing.ended - timing.began), timing.figures
 
 
@@ -226,7 +226,7 @@ def _beside_others(slice_s: float) -> Figures:
     from protege.games.echelon.training.config import EchelonConfig
     from protege.kernels import cache_root
 
-    config = EchelonConfig(minutes=slice_s / 60, stages=("O1",), exam_matches=2, exam_seconds=1e9, autosave_seconds=1e9)
+    config = EchelonConfig(minutes=slice_s / 60, stages=("O1",), eval_matches=2, eval_seconds=1e9, autosave_seconds=1e9)
     python = cache_root() / "sb3-venv" / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     ours, theirs = [], []
     for _ in range(2):

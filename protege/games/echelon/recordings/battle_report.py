@@ -1,4 +1,4 @@
-"""What a recorded battle was like: figures about how it went, and an account to read.
+"""What a recorded battle was like: figures about how it went, and its course in words.
 
 Both come from the recording alone, so that they can be had of any battle at any time.
 """
@@ -111,7 +111,7 @@ def _fight_distances(
 
 
 def _idle_share(recording: Recording, frames: Frames, counts: Counts) -> float:
-    """The share of mechs' time in which they stood about: on their feet, outside the zone, no step and no shot."""
+    """The fraction of mechs' time in which they stood about: on their feet, outside the zone, no step and no shot."""
     mechs, window = frames["mechs"], round(IDLE_S / recording.header["seconds_per_frame"])
     if recording.frames <= window:
         return 0.0
@@ -143,7 +143,7 @@ def _retreats(recording: Recording, frames: Frames, counts: Counts) -> int:
     return int((apart(later) > apart(at) + STEP).sum())
 
 
-# --- an account ------------------------------------------------------------------------------------------------------
+# --- in words --------------------------------------------------------------------------------------------------------
 
 
 def mech_name(header: dict[str, Any], i: int) -> str:
@@ -157,7 +157,7 @@ def clock(seconds: float) -> str:
     return f"{int(seconds // 60)}:{seconds % 60:04.1f}"
 
 
-def account(recording: Recording) -> Iterator[str]:
+def report_lines(recording: Recording) -> Iterator[str]:
     """A battle told line by line: who, when, what."""
     header = recording.header
     yield from _opening(header)

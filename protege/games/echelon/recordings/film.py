@@ -45,7 +45,6 @@ NEWS_S: Final = 7.0  # and a kill in the list of them
 
 TEAM_COLOURS: Final[tuple[Colour, Colour]] = ((58, 162, 255), (255, 83, 64))
 INK: Final[Colour] = (233, 236, 245)
-DIM: Final[Colour] = (154, 163, 184)
 FREE: Final[Colour] = (255, 230, 30)
 PAINTED: Final[Colour] = (255, 61, 240)
 SHOT_COLOURS: Final = {MISSILE: (255, 210, 122), GAUSS: (191, 230, 255), AUTOCANNON: (255, 224, 138)}
@@ -62,7 +61,7 @@ SIGNS: Final = (
 
 
 class Box(NamedTuple):
-    """A part of a body, in shares of the width and height of its class."""
+    """A part of a body, in fractions of the width and height of its class."""
 
     size: tuple[float, float, float]  # forward, left, up
     middle: tuple[float, float, float]
@@ -193,7 +192,7 @@ class Painter:
         self.step = float(self.header["seconds_per_frame"])
         frames, _ = recording.everything()
         self.events = np.sort(frames["events"], order="tick", kind="stable")
-        self.small, self.large = (ImageFont.load_default(size[1] * share) for share in (0.034, 0.052))
+        self.small, self.large = (ImageFont.load_default(size[1] * fraction) for fraction in (0.034, 0.052))
 
     def number(self, time: float) -> int:
         """The frame at or before a time."""
@@ -271,10 +270,10 @@ class Painter:
         r = 0.017 * self.size[1]
         y -= 2.4 * r
         draw.polygon([(x + r * right, y + r * down) for right, down in SIGNS[kind]], self._team_colour(i), SKY)
-        share = max(0.0, float(mech["hp"]) / CHASSIS[kind].hp)
-        health = (90, 235, 128) if share > 0.5 else (255, 209, 64) if share > 0.25 else (255, 90, 77)
+        fraction = max(0.0, float(mech["hp"]) / CHASSIS[kind].hp)
+        health = (90, 235, 128) if fraction > 0.5 else (255, 209, 64) if fraction > 0.25 else (255, 90, 77)
         draw.rectangle((x - 1.5 * r, y + 1.3 * r, x + 1.5 * r, y + 1.8 * r), SKY)
-        draw.rectangle((x - 1.5 * r, y + 1.3 * r, x + (3 * share - 1.5) * r, y + 1.8 * r), health)
+        draw.rectangle((x - 1.5 * r, y + 1.3 * r, x + (3 * fraction - 1.5) * r, y + 1.8 * r), health)
         if mech["painted"]:
             draw.rectangle((x - 1.6 * r, y - 1.5 * r, x + 1.6 * r, y + 2.1 * r), outline=PAINTED, width=3)
 
@@ -319,8 +318,8 @@ class Painter:
 
     def _glow(self, draw: "ImageDraw", view: View, at: Any, radius: float, colour: Colour, strength: float) -> None:
         x, y = view.place(float(at["x"]), float(at["y"]), float(at["z"]))
-        for share, alpha in ((1.0, 70), (0.7, 110), (0.4, 200)):
-            r = share * radius * view.scale
+        for fraction, alpha in ((1.0, 70), (0.7, 110), (0.4, 200)):
+            r = fraction * radius * view.scale
             draw.ellipse((x - r, y - r, x + r, y + r), (*colour, int(alpha * strength)))
 
     # --- above it ---
@@ -395,7 +394,7 @@ def _faces(kind: int, pose: Pose, lying: bool) -> Iterator[tuple[Values, float]]
     found: list[tuple[float, Values, float]] = []
     for box in BODIES[kind]:
         ways = width * forward, width * left, height * up
-        centre = middle + sum(share * way for share, way in zip(box.middle, ways))
+        centre = middle + sum(fraction * way for fraction, way in zip(box.middle, ways))
         sides = [size / 2 * way for size, way in zip(box.size, ways)]
         for n, side in enumerate(sides):
             out = side if side @ camera > 0 else -side

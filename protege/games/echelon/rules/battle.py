@@ -1,4 +1,4 @@
-"""A battle as one record: its rules, mechs, shots, clouds, events, and the books kept about them.
+"""A battle as one record: its rules, mechs, shots, clouds, events, and what is counted about them.
 
 Kernels pass the record around and read it like an object (`battle.mechs[i].hp`); to NumPy a batch of battles is one
 array in which every field is an array of its own (`records["mechs"]["hp"]`, battles x MOST_MECHS). Quantities are
@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from protege.games.echelon.world.mechs import BUILD, Records, Rules
-from protege.games.echelon.world.portable_math import STREAM_STEP, random_bits
 from protege.kernels import kernel
+from protege.seeds import STREAM_STEP, random_bits
 
 Battle = Any  # one record of BATTLE, as numba hands it out
 Record = Any  # any other record

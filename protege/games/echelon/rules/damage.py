@@ -61,7 +61,7 @@ def hurt(
 
 @kernel
 def strike(battle: Battle, who: int, whom: int, weapon: int, dx: float, dy: float, dz: float, height: float) -> float:
-    """A direct hit that travels along (dx, dy, dz) and lands at this share of the target's height; the damage."""
+    """A direct hit that travels along (dx, dy, dz) and lands at this fraction of the target's height; the damage."""
     rules, gun = battle.rules, battle.rules.weapons[weapon]
     shooter, target, pending = battle.mechs[who], battle.mechs[whom], battle.pending[whom]
     amount, stability = gun.damage, gun.stability_damage
@@ -86,10 +86,10 @@ def strike(battle: Battle, who: int, whom: int, weapon: int, dx: float, dy: floa
 
 
 @kernel
-def share_credit(battle: Battle, whom: int) -> None:
+def divide_credit(battle: Battle, whom: int) -> None:
     """Take the tick's damage off, and book it to whoever dealt it.
 
-    Where hits exceed the HP that is left, each counts for its share, rounded down; the strongest has the rest.
+    Where hits exceed the HP that is left, each counts for its part, rounded down; the strongest has the rest.
     """
     mech, pending = battle.mechs[whom], battle.pending[whom]
     total = pending.burn
@@ -250,7 +250,7 @@ def apply_hits(battle: Battle, world: World, b: int) -> None:
         if pending.worst_by != NOBODY:
             mech.hit = 1
             mech.hurt_x, mech.hurt_y, mech.hurt_z = pending.from_x, pending.from_y, pending.from_z
-        share_credit(battle, i)
+        divide_credit(battle, i)
         if mech.hp > 0.0:
             shake(battle, i)
             if pending.painter != NOBODY:

@@ -45,17 +45,17 @@ def hold_zone(battle: Battle, zone: Zone) -> None:
             emit_at(battle, ZONE_ENTER if inside else ZONE_LEAVE, i, NOBODY, NO_WEAPON, 0.0, mech)
     for team in range(2):
         own, other = battle.tonnage[team], battle.tonnage[1 - team]
-        share = 1.0 if own > 0.0 else 0.0
+        fraction = 1.0 if own > 0.0 else 0.0
         if own > 0.0 and other > 0.0:
             margin = max((own - other) / (own + other), 0.0)
-            share = rules.contested_floor + (1.0 - rules.contested_floor) * margin
-        battle.share[team] = share
-        battle.score[team] += share * (rules.dt * rules.ticks_per_decision)
+            fraction = rules.contested_floor + (1.0 - rules.contested_floor) * margin
+        battle.share[team] = fraction
+        battle.score[team] += fraction * (rules.dt * rules.ticks_per_decision)
 
 
 @kernel
 def score_to_win(battle: Battle) -> float:
-    """Half of the battle's seconds, or whatever share the rules say."""
+    """Half of the battle's seconds, or whatever fraction the rules say."""
     rules = battle.rules
     return float(rules.score_share * (battle.length * (rules.dt * rules.ticks_per_decision)))
 

@@ -104,8 +104,8 @@ def meets_sphere(px: float, py: float, pz: float, dx: float, dy: float, dz: floa
     inner = towards * towards - length * outside
     if inner < 0.0:
         return NEVER
-    share = (-towards - sqrt(inner)) / length
-    return share if share <= 1.0 else NEVER
+    fraction = (-towards - sqrt(inner)) / length
+    return fraction if fraction <= 1.0 else NEVER
 
 
 @kernel
@@ -119,18 +119,18 @@ def fly(battle: Battle, shot: Record, blocked: Columns) -> None:
         mech = battle.mechs[i]
         if mech.alive:
             radius = max(mech.half_width, mech.half_height)
-            share = meets_sphere(shot.x - mech.x, shot.y - mech.y, shot.z - mech.z, dx, dy, dz, radius)
-            if share < nearest:
-                nearest, shot.victim = share, i
+            fraction = meets_sphere(shot.x - mech.x, shot.y - mech.y, shot.z - mech.z, dx, dy, dz, radius)
+            if fraction < nearest:
+                nearest, shot.victim = fraction, i
     if nearest < NEVER:
         shot.fate = AT_MECH
         dx, dy, dz = dx * nearest, dy * nearest, dz * nearest
-    share, cell = trace(blocked, shot.x, shot.y, shot.z, shot.x + dx, shot.y + dy, shot.z + dz, True)
-    if share != CLEAR:
+    fraction, cell = trace(blocked, shot.x, shot.y, shot.z, shot.x + dx, shot.y + dy, shot.z + dz, True)
+    if fraction != CLEAR:
         shot.fate, shot.victim, shot.cell = AT_TERRAIN, NOBODY, cell
         length = sqrt(dx * dx + dy * dy + dz * dz)
-        share = max(share - PULL_BACK / length, 0.0) if length > 0.0 else 0.0
-        dx, dy, dz = dx * share, dy * share, dz * share
+        fraction = max(fraction - PULL_BACK / length, 0.0) if length > 0.0 else 0.0
+        dx, dy, dz = dx * fraction, dy * fraction, dz * fraction
     elif shot.fate == FLYING and shot.age >= shot.life:
         shot.fate = AT_END
     shot.x, shot.y, shot.z = shot.x + dx, shot.y + dy, shot.z + dz
@@ -172,8 +172,8 @@ def splash(battle: Battle, shot: Record, blocked: Columns) -> None:
         distance = sqrt(gap_x * gap_x + gap_y * gap_y + gap_z * gap_z)
         if distance >= gun.splash_radius:
             continue
-        share, _ = trace(blocked, shot.x, shot.y, shot.z, mech.x, mech.y, mech.z, True)
-        if share == CLEAR:
+        fraction, _ = trace(blocked, shot.x, shot.y, shot.z, mech.x, mech.y, mech.z, True)
+        if fraction == CLEAR:
             strength = gun.splash_scale * (1.0 - distance / gun.splash_radius)
             amount = points(gun.damage * strength)
             if amount > 0.0:

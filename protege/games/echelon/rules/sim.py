@@ -41,9 +41,10 @@ from protege.games.echelon.rules.shots import move_shots, thin_clouds, warn_of_m
 from protege.games.echelon.rules.weapons import fire_all
 from protege.games.echelon.world.mechs import BUILD, NOBODY, Members, Records, Roster, Rules
 from protege.games.echelon.world.paths import Queue, path_queue, update_all_paths
-from protege.games.echelon.world.portable_math import SIMULATION, STREAM_STEP, random_bits, sin_cos, start_stream
+from protege.games.echelon.world.portable_math import SIMULATION, sin_cos, start_stream
 from protege.games.echelon.world.voxels import World
 from protege.kernels import kernel
+from protege.seeds import STREAM_STEP, random_bits
 
 VERSION: Final = 1  # of the rules: battles of another version cannot be continued
 STANDARD_LENGTH: Final = 500  # decisions, 125 s

@@ -101,8 +101,8 @@ def choose_aim(battle: Battle, mech: Record) -> int:
 def scatter(battle: Battle, who: int, weapon: int) -> float:
     """How far from the middle of its target a shot goes, up or down, in half heights."""
     mech = battle.mechs[who]
-    chance = draw(battle.key[mech.team], FOR_AIM, mech.rank, weapon)
-    return float((2.0 * chance - 1.0) * battle.rules.aim_spread)
+    drawn = draw(battle.key[mech.team], FOR_AIM, mech.rank, weapon)
+    return float((2.0 * drawn - 1.0) * battle.rules.aim_spread)
 
 
 @kernel

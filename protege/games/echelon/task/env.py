@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from protege import ProtegeError
-from protege.evaluate import TRAINING, seed_of
 from protege.games.echelon.rules.battle import BY_TIME, RUNNING
 from protege.games.echelon.rules.sim import STANDARD_LENGTH, Actions, BadActions, BattleMismatch, Battles, run
 from protege.games.echelon.task.displays import Values
@@ -26,12 +25,13 @@ from protege.games.echelon.task.observation import (
     measure_walks,
     observe,
 )
-from protege.games.echelon.task.rewards import BOOK, PARTS, RewardConfig, open_books, pay
+from protege.games.echelon.task.rewards import PARTS, REWARD_STATE, RewardConfig, compute_rewards, reset_reward_state
 from protege.games.echelon.world.maps import STANDARD, generate
 from protege.games.echelon.world.mechs import BUILD, NOBODY, Records, Rules, find_roster
 from protege.games.echelon.world.paths import Queue
 from protege.games.echelon.world.voxels import World, empty_world
 from protege.kernels import kernel
+from protege.seeds import TRAINING, seed_of
 
 TASK_VERSION: Final = 1  # rules, observation and rewards; a checkpoint of another version is refused
 MAP_PLACE: Final = 2**31 - 1  # a place no battle has: the maps that are played over and over have their seeds there
@@ -103,8 +103,8 @@ def read_outcome(records: Records, outcome: Outcome, first: int, last: int) -> N
 
 @kernel
 def advance(
-    records: Records, world: World, scratch: Scratch, weights: Records, books: Records, reward: Values, parts: Values,
-    seen: Observation, outcome: Outcome, actions: Actions, queue: Queue, turns: Ints,
+    records: Records, world: World, scratch: Scratch, weights: Records, reward_state: Records, reward: Values,
+    parts: Values, seen: Observation, outcome: Outcome, actions: Actions, queue: Queue, turns: Ints,
 ) -> None:  # fmt: skip
     """A decision in the battles of these numbers and all that follows it.
 
@@ -113,7 +113,7 @@ def advance(
     for b in turns:
         run(records, world, actions, queue, b, b + 1)
         measure_walks(records, world, scratch.walk, b, b + 1)
-        pay(records, scratch.walk, weights, books, reward, parts, b, b + 1)
+        compute_rewards(records, scratch.walk, weights, reward_state, reward, parts, b, b + 1)
         observe(records, world, scratch, seen, b, b + 1)
         read_outcome(records, outcome, b, b + 1)
 
@@ -164,7 +164,7 @@ class Arena:
         self.reward = np.zeros((battles, self.layout.mechs), np.float32)
         self.parts = np.zeros((battles, self.layout.mechs, len(PARTS)), np.float32)
         self._scratch = make_scratch(world, self.layout, rules)
-        self._books = np.zeros((battles, self.layout.mechs), BOOK)
+        self._reward_state = np.zeros((battles, self.layout.mechs), REWARD_STATE)
         self._named = self.battles.no_actions()
         self._open(range(battles))
 
@@ -188,11 +188,11 @@ class Arena:
 
     def potential(self) -> npt.NDArray[np.float32]:
         """(battles, mechs): what those who are alive were paid for being where they are, and will lose again."""
-        kept: npt.NDArray[np.float32] = (self._books["potential"] * self.weights["own_share"]).astype(np.float32)
+        kept: npt.NDArray[np.float32] = (self._reward_state["potential"] * self.weights["own_share"]).astype(np.float32)
         return kept
 
     def schedule(self, progress: float) -> None:
-        """Take the rewards' weights of this share of a training from the next step on."""
+        """Take the rewards' weights of this fraction of a training from the next step on."""
         self.weights = self.rewards.weights(progress)
 
     def _seed(self, place: int, number: int) -> int:
@@ -216,7 +216,7 @@ class Arena:
         for b in which:
             self._scratch.ground.scars[b] = 0
             measure_walks(self.battles.records, self.battles.world, self._scratch.walk, b, b + 1)
-            open_books(self.battles.records, self._scratch.walk, self.weights, self._books, b)
+            reset_reward_state(self.battles.records, self._scratch.walk, self.weights, self._reward_state, b)
             observe(self.battles.records, self.battles.world, self._scratch, self.observation, b, b + 1)
 
     # --- steps ---
@@ -263,7 +263,7 @@ class Arena:
         """A decision, rewards and observations after it, and new battles where it was the last."""
         turns = turns[first:last]
         advance(
-            self.battles.records, self.battles.world, self._scratch, self.weights, self._books,
+            self.battles.records, self.battles.world, self._scratch, self.weights, self._reward_state,
             self.reward, self.parts, self.observation, outcome, actions, queue, turns,
         )  # fmt: skip
         ended = turns[outcome.over[turns]]
@@ -294,5 +294,5 @@ class Arena:
         return self.observation
 
     def _own(self) -> dict[str, npt.NDArray[Any]]:
-        """What an arena keeps besides its battles."""
-        return {"number": self.number, "scars": self._scratch.ground.scars, "books": self._books.view(np.uint8)}
+        """What an arena keeps besides its battles, by the names that saved runs have."""
+        return {"number": self.number, "scars": self._scratch.ground.scars, "books": self._reward_state.view(np.uint8)}

@@ -90,7 +90,6 @@ STATUS: Final = (
 (
     PLACE, NEARNESS, BEARING, CLASS, VELOCITY, FACING, HP, HEAT, STABILITY, FALLEN, LEGGED, SHUT,
 ) = starts(ICON + STATUS)  # fmt: skip
-BODY: Final = width(ICON + STATUS)
 
 FRIEND: Final = (
     *ICON, *STATUS, Field("same_pack"), Field("commands_me"), Field("under_me"),

@@ -43,7 +43,7 @@ class RewardConfig:
     outcome: float = 1.0  # the same from `settled` on
     own_share_first: float = 1.0  # of what a mech earns by itself, the part it keeps; the rest is the team's mean
     own_share: float = 0.5  # the same from `settled` on
-    settled: float = 0.5  # share of the training after which the two have reached their last value
+    settled: float = 0.5  # fraction of the training after which the two have reached their last value
 
     def __post_init__(self) -> None:
         if not self.assist < self.kill:
@@ -55,7 +55,7 @@ class RewardConfig:
                 raise ProtegeError(f"{name} must be in [0, 1]; got {getattr(self, name)}")
 
     def weights(self, progress: float = 1.0) -> Records:
-        """As the kernels take them, at this share of the training."""
+        """As the kernels take them, at this fraction of the training."""
         part = min(progress / self.settled, 1.0) if self.settled > 0.0 else 1.0
         values = dict(vars(self))
         for name in ("outcome", "own_share"):
@@ -64,7 +64,7 @@ class RewardConfig:
 
 
 # What was true of a mech when the last decision ended.
-BOOK: Final = np.dtype(
+REWARD_STATE: Final = np.dtype(
     [
         ("potential", "f8"), ("dealt", "f8"), ("friendly", "f8"),
         ("kills", "i8"), ("friendly_kills", "i8"), ("assists", "i8"), ("alive", "i8"),
@@ -82,29 +82,29 @@ def potential(battle: Battle, mech: Record, walk: float, weights: Record) -> flo
 
 
 @kernel
-def update_book(battle: Battle, mech: Record, walk: float, weights: Record, book: Record) -> None:
+def update_reward_state(battle: Battle, mech: Record, walk: float, weights: Record, state: Record) -> None:
     """Note how things stand."""
-    book.potential = potential(battle, mech, walk, weights)
-    book.dealt, book.friendly, book.alive = mech.dealt, mech.friendly, mech.alive
-    book.kills, book.friendly_kills = mech.tally[KILL], mech.tally[FRIENDLY_KILL]
-    book.assists = mech.tally[ASSIST]
+    state.potential = potential(battle, mech, walk, weights)
+    state.dealt, state.friendly, state.alive = mech.dealt, mech.friendly, mech.alive
+    state.kills, state.friendly_kills = mech.tally[KILL], mech.tally[FRIENDLY_KILL]
+    state.assists = mech.tally[ASSIST]
 
 
 @kernel
 def earn(
-    battle: Battle, mech: Record, walk: float, weights: Record, book: Record, per_assist: float, parts: Values
+    battle: Battle, mech: Record, walk: float, weights: Record, state: Record, per_assist: float, parts: Values
 ) -> float:
     """What a mech that was alive earned by itself."""
     held = battle.rules.dt * battle.rules.ticks_per_decision / score_to_win(battle)
-    parts[APPROACH] = weights.discount * potential(battle, mech, walk, weights) - book.potential
+    parts[APPROACH] = weights.discount * potential(battle, mech, walk, weights) - state.potential
     parts[PRESENCE] = weights.presence * held * mech.inside
-    parts[DAMAGE] = weights.damage * (mech.dealt - book.dealt) * 0.01
-    parts[KILLS] = weights.kill * (mech.tally[KILL] - book.kills)
-    parts[ASSISTS] = weights.assist * (mech.tally[ASSIST] - book.assists) * per_assist
+    parts[DAMAGE] = weights.damage * (mech.dealt - state.dealt) * 0.01
+    parts[KILLS] = weights.kill * (mech.tally[KILL] - state.kills)
+    parts[ASSISTS] = weights.assist * (mech.tally[ASSIST] - state.assists) * per_assist
     if not mech.alive:
         parts[DYING] = -weights.death
-    parts[FRIENDLY] = -weights.friendly_damage * (mech.friendly - book.friendly) * 0.01
-    parts[FRIENDLY] -= weights.friendly_kill * (mech.tally[FRIENDLY_KILL] - book.friendly_kills)
+    parts[FRIENDLY] = -weights.friendly_damage * (mech.friendly - state.friendly) * 0.01
+    parts[FRIENDLY] -= weights.friendly_kill * (mech.tally[FRIENDLY_KILL] - state.friendly_kills)
     total = 0.0
     for part in range(SCORE):
         total += parts[part]
@@ -112,20 +112,20 @@ def earn(
 
 
 @kernel
-def share_of_assist(battle: Battle, team: int, books: Records) -> float:
-    """What of the assist's worth each gets: the helpers of a kill share it."""
+def assist_fraction(battle: Battle, team: int, reward_state: Records) -> float:
+    """Which fraction of an assist's worth each gets: the helpers of a kill divide it."""
     kills, assists = 0, 0
     for i in range(battle.count):
         mech = battle.mechs[i]
         if mech.team == team:
-            kills += mech.tally[KILL] - books[i].kills
-            assists += mech.tally[ASSIST] - books[i].assists
+            kills += mech.tally[KILL] - reward_state[i].kills
+            assists += mech.tally[ASSIST] - reward_state[i].assists
     return min(kills / assists, 1.0) if assists > 0 else 0.0
 
 
 @kernel
-def pay_team(
-    battle: Battle, team: int, walks: Walks, weights: Record, books: Records, reward: Values, parts: Any
+def reward_team(
+    battle: Battle, team: int, walks: Walks, weights: Record, reward_state: Records, reward: Values, parts: Any
 ) -> None:
     """One decision, one team."""
     held = battle.rules.dt * battle.rules.ticks_per_decision / score_to_win(battle)
@@ -133,12 +133,14 @@ def pay_team(
     result = 0.0
     if battle.over and battle.winner != NOBODY:
         result = weights.outcome if battle.winner == team else -weights.outcome
-    per_assist, total = share_of_assist(battle, team, books), 0.0
+    per_assist, total = assist_fraction(battle, team, reward_state), 0.0
     for i in range(battle.count):
         mech = battle.mechs[i]
         if mech.team == team:
             parts[i] = 0.0
-            reward[i] = earn(battle, mech, walks[i], weights, books[i], per_assist, parts[i]) if books[i].alive else 0.0
+            reward[i] = 0.0
+            if reward_state[i].alive:
+                reward[i] = earn(battle, mech, walks[i], weights, reward_state[i], per_assist, parts[i])
             parts[i, SCORE], parts[i, OUTCOME] = lead, result
             total += reward[i]
     mean = total / max(battle.members[team], 1)
@@ -148,28 +150,22 @@ def pay_team(
 
 
 @kernel
-def pay(
-    records: Records,
-    walks: Walks,
-    weights: Records,
-    books: Records,
-    reward: Values,
-    parts: Values,
-    first: int,
+def compute_rewards(
+    records: Records, walks: Walks, weights: Records, reward_state: Records, reward: Values, parts: Values, first: int,
     last: int,
-) -> None:
-    """The last decision of battles first..last-1; `parts` are what the reward is made of before the team shares."""
+) -> None:  # fmt: skip
+    """The last decision of battles first..last-1; `parts` are what the reward is made of before the team divides it."""
     for b in range(first, last):
         battle = records[b]
         for team in range(2):
-            pay_team(battle, team, walks[b], weights[0], books[b], reward[b], parts[b])
+            reward_team(battle, team, walks[b], weights[0], reward_state[b], reward[b], parts[b])
         for i in range(battle.count):
-            update_book(battle, battle.mechs[i], walks[b, i], weights[0], books[b, i])
+            update_reward_state(battle, battle.mechs[i], walks[b, i], weights[0], reward_state[b, i])
 
 
 @kernel
-def open_books(records: Records, walks: Walks, weights: Records, books: Records, b: int) -> None:
+def reset_reward_state(records: Records, walks: Walks, weights: Records, reward_state: Records, b: int) -> None:
     """A battle begins: nothing has been earned."""
     battle = records[b]
     for i in range(battle.count):
-        update_book(battle, battle.mechs[i], walks[b, i], weights[0], books[b, i])
+        update_reward_state(battle, battle.mechs[i], walks[b, i], weights[0], reward_state[b, i])

@@ -52,7 +52,7 @@ TOO_CLOSE: Final = 5.5  # voxels: simple players step back from a target as near
 FIGHT: Final = 20.0  # voxels: skilled players fight a target they see from here on, and walk to the zone otherwise
 LOOK: Final = 30.0  # voxels: they look at targets up to here, and where they go otherwise
 ELBOW_ROOM: Final = 1.0  # voxels between friends
-TOO_HOT: Final = 0.92  # share of capacity that a skilled player does not fire beyond
+TOO_HOT: Final = 0.92  # fraction of capacity that a skilled player does not fire beyond
 LEAD_FROM: Final = 7.0  # voxels: nearer, a shell that is drawn to its target hits it
 STUCK: Final = 5  # decisions without getting on until a mech backs off, for BACK decisions, then goes aside
 BACK, ASIDE = 3, 4
@@ -66,7 +66,7 @@ class Level:
     name: str
     aim_error_deg: float = 0.0  # by how much it may look past its target
     reaction_s: float = 0.0  # until it turns to a new target and fires
-    fire_chance: float = 1.0  # of firing when it could, each decision
+    fire_probability: float = 1.0  # of firing when it could, each decision
     skilled: bool = False
 
     # Whom a skilled player shoots: how many voxels farther away a target may be to be as good as a plain one.
@@ -80,10 +80,10 @@ class Level:
     # How it moves in a fight.
     distances: tuple[tuple[float, ...], ...] = ((9.0,) * 4, (6.5,) * 4, (9.0,) * 4, (13.0,) * 4)  # own, target's class
     sway: float = 0.7  # of full speed, from side to side: shells are slow
-    hot: float = 0.95  # share of heat capacity from which it falls back
-    hurt: float = 0.12  # share of HP below which it does
+    hot: float = 0.95  # fraction of heat capacity from which it falls back
+    hurt: float = 0.12  # fraction of HP below which it does
     fall_back: float = 8.0  # voxels more between itself and its target, when it does
-    courage: float = 0.5  # it fights for the zone with this share of the enemy's tonnage there; with less, around it
+    courage: float = 0.5  # it fights for the zone with this fraction of the enemy's tonnage there; with less, around it
     flanks: bool = False  # lights take the flank lane
     by_radar: bool = False  # guns fire at targets that only smoke hides
     blinds: bool = False  # mediums smoke their targets, and so they are not shot at

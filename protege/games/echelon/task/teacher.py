@@ -1,9 +1,9 @@
 """The scripted players: five levels, from one that hardly shoots to one that leads, kites, flanks and focuses.
 
 A player decides for one mech at a time from what that mech may know: itself, its team, the map, the zone, and the
-enemies on its sensors (`knows`). tactics.py says how; the levels say how much of it. All chance is drawn from the
-battle's seed by who needs it, when and what for, so that the same battle is played the same way in any batch and on any
-number of threads.
+enemies on its sensors (`knows`). tactics.py says how; the levels say how much of it. All random numbers are drawn from
+the battle's seed by who needs them, when and what for, so that the same battle is played the same way in any batch and
+on any number of threads.
 """
 
 from math import pi
@@ -34,9 +34,10 @@ from protege.games.echelon.task.tactics import (
     press_with_care,
 )
 from protege.games.echelon.world.mechs import NOBODY, NOT_CARRIED, Records
-from protege.games.echelon.world.portable_math import PLAYERS, STREAM_STEP, angle_of, random_bits, sin_cos, wrap_angle
+from protege.games.echelon.world.portable_math import PLAYERS, angle_of, sin_cos, wrap_angle
 from protege.games.echelon.world.voxels import World
 from protege.kernels import kernel
+from protege.seeds import STREAM_STEP, random_bits
 
 
 class UnknownLevel(ProtegeError):
@@ -75,7 +76,7 @@ ON_LINE, NEARLY_ON_LINE = 0.12, 0.35
 
 
 @kernel
-def chance(seed: np.uint64, mech: Record, purpose: int, moment: int, number: int) -> float:
+def uniform(seed: np.uint64, mech: Record, purpose: int, moment: int, number: int) -> float:
     """A number in [0, 1) that depends on the battle, the mech's place in its team, the use and the time alone."""
     stream = random_bits(random_bits(seed) + STREAM_STEP * np.uint64(PLAYERS + 1))
     team = random_bits(stream + STREAM_STEP * np.uint64(mech.team + 1))
@@ -121,7 +122,7 @@ def decide_one(battle: Battle, world: World, b: int, i: int, mind: Record, skill
     keep_in_mind(mind, target)
     if mind.known_for < skill.reaction:
         target = NOBODY
-    side = 1.0 if chance(seed, mech, FOR_SIDE, now // SIDE_HOLDS, 0) < 0.5 else -1.0
+    side = 1.0 if uniform(seed, mech, FOR_SIDE, now // SIDE_HOLDS, 0) < 0.5 else -1.0
     fights = can_fight(battle, world, b, mech, target, skill)
     x, y = go(battle, world, b, i, target, fights, skill, side)
     if mind.loose > ASIDE:
@@ -131,7 +132,7 @@ def decide_one(battle: Battle, world: World, b: int, i: int, mind: Record, skill
     face_x, face_y, at_nobody = look(battle, mech, target, skill, x, y)
     off = 0.0
     if face_x * face_x + face_y * face_y > 0.01:
-        error = (2.0 * chance(seed, mech, FOR_AIM, now // AIM_HOLDS, 0) - 1.0) * skill.aim_error
+        error = (2.0 * uniform(seed, mech, FOR_AIM, now // AIM_HOLDS, 0) - 1.0) * skill.aim_error
         off = wrap_angle(angle_of(face_y, face_x) + error - mech.yaw)
     left = steer(battle, mech, skill, off, x, y, actions.move[b, i])
     if mind.loose > 0:
@@ -143,7 +144,7 @@ def decide_one(battle: Battle, world: World, b: int, i: int, mind: Record, skill
         on_line = fights and abs(left) < ON_LINE and abs(off) < NEARLY_ON_LINE
         press_with_care(battle, mech, target, on_line, skill, pressed)
     else:
-        fires = chance(seed, mech, FOR_TRIGGER, now, 0) < skill.fire_chance
+        fires = uniform(seed, mech, FOR_TRIGGER, now, 0) < skill.fire_probability
         press_simply(battle, mech, target, fires, pressed)
     if skill.worth_joined > 0.0 and target != NOBODY:
         actions.message[b, i, 0] = (target + 1.0) / WORD
@@ -206,7 +207,7 @@ class Teacher:
         battles.share_out(decide, battles.records, battles.world, self.minds(battles), self._skill, mechs, actions)
 
 
-# --- chance ----------------------------------------------------------------------------------------------------------
+# --- random play ------------------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -221,7 +222,7 @@ def known_enemy(battle: Battle, mech: Record, number: int) -> int:
 
 
 @kernel
-def decide_by_chance(records: Records, world: World, mechs: Flags, actions: Actions, first: int, last: int) -> None:
+def decide_at_random(records: Records, world: World, mechs: Flags, actions: Actions, first: int, last: int) -> None:
     """The same, with anything that is legal."""
     for b in range(first, last):
         battle = records[b]
@@ -231,26 +232,26 @@ def decide_by_chance(records: Records, world: World, mechs: Flags, actions: Acti
             do_nothing(actions, b, i)
             mech, seed, now = battle.mechs[i], world.seed[b], battle.decision
             for axis in range(4):
-                actions.move[b, i, axis] = 2.0 * chance(seed, mech, FOR_ANYTHING, now, axis) - 1.0
-            actions.buttons[b, i, VENT] = chance(seed, mech, FOR_ANYTHING, now, 4) < 0.5
+                actions.move[b, i, axis] = 2.0 * uniform(seed, mech, FOR_ANYTHING, now, axis) - 1.0
+            actions.buttons[b, i, VENT] = uniform(seed, mech, FOR_ANYTHING, now, 4) < 0.5
             triggers = battle.rules.trigger[mech.kind]
             for weapon in range(len(triggers)):
                 if triggers[weapon] != NOT_CARRIED:
                     actions.buttons[b, i, triggers[weapon]] = (
-                        chance(seed, mech, FOR_ANYTHING, now, 5 + triggers[weapon]) < 0.5
+                        uniform(seed, mech, FOR_ANYTHING, now, 5 + triggers[weapon]) < 0.5
                     )
             if battle.rules.chassis[mech.kind].has_ewar:
-                actions.ewar[b, i] = int(3.0 * chance(seed, mech, FOR_ANYTHING, now, 9))
+                actions.ewar[b, i] = int(3.0 * uniform(seed, mech, FOR_ANYTHING, now, 9))
             known = 0
             while known_enemy(battle, mech, known) != NOBODY:
                 known += 1
-            drawn = int((known + 1.0) * chance(seed, mech, FOR_ANYTHING, now, 10))
+            drawn = int((known + 1.0) * uniform(seed, mech, FOR_ANYTHING, now, 10))
             actions.target[b, i] = known_enemy(battle, mech, drawn)
 
 
-class Chance:
+class RandomPlayer:
     """Uniform over what is legal: what a player that knows nothing comes to."""
 
     def act(self, battles: Battles, mechs: Flags, actions: Actions) -> None:
         """Write what these mechs, (battles, mechs), do next into their rows of `actions`."""
-        battles.share_out(decide_by_chance, battles.records, battles.world, mechs, actions)
+        battles.share_out(decide_at_random, battles.records, battles.world, mechs, actions)

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from protege.evaluate import TRAINING, seed_of
 from protege.games.echelon.agents.match import Player, find_player
 from protege.games.echelon.agents.network import MOVES, PilotNetwork
 from protege.games.echelon.agents.pupil import Pupil, advice_of, look, moment_of, write_actions
@@ -33,6 +32,7 @@ from protege.games.echelon.world.practice_maps import MapMaker, OpenField, OverA
 from protege.games.echelon.world.voxels import World
 from protege.learn.rollout import Field, Fields, Rollout, Shape, Tensors, without_gone
 from protege.runs.checkpoints import restore_generator, restore_torch_generator
+from protege.seeds import TRAINING, seed_of
 
 BATCHES: Final = 2  # always, so that the number of threads changes nothing
 FIELD_MAPS: Final = 64  # fields that are not generated are taken from so many

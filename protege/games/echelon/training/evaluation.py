@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from protege.evaluate import EVALUATION, seed_of, wilson
 from protege.games.echelon.agents.contest import style
 from protege.games.echelon.agents.match import Match, Result, Setting, find_player, play
 from protege.games.echelon.agents.pupil import Pupil
@@ -19,6 +18,8 @@ from protege.games.echelon.training.collect import maker_of
 from protege.games.echelon.training.config import Stage
 from protege.games.echelon.world.mechs import BLUE, NOBODY, find_roster
 from protege.games.echelon.world.voxels import World
+from protege.seeds import EVALUATION, seed_of
+from protege.statistics import wilson
 from protege.train.session import Cancelled
 
 KILL_WITHIN: Final = 80  # decisions

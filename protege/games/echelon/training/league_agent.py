@@ -3,7 +3,8 @@
 `NoLeague` is the place of a training that has none, or of a stage that the league does not play. A training asks
 between rollouts for everybody's probabilities and draws by itself, so no battle waits for the league's
 file. Of the learned players a line-up of a few takes part at a time, because each one that is in play is a network to
-run; over time everybody has the probability that the league gives. Opponents are known by their names, which never change.
+run; over time everybody has the probability that the league gives. Opponents are known by their names, which never
+change.
 """
 
 from collections.abc import Iterable, Mapping

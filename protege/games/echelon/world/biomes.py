@@ -7,7 +7,7 @@ measures are in voxels; ranges include both ends. Only what is done to many voxe
 from typing import Final, NamedTuple
 
 from protege.games.echelon.world.mechs import AIR, FOLIAGE, GLASS, LAVA, REINFORCED, SOLID, WATER
-from protege.games.echelon.world.portable_math import Stream, below, between, chance
+from protege.games.echelon.world.portable_math import Stream, below, between, uniform
 from protege.games.echelon.world.voxels import HEIGHT, Materials
 from protege.kernels import kernel
 
@@ -137,7 +137,7 @@ def refinery(grid: Materials, area: Area, rng: Stream) -> None:
     for _ in range(200):
         dx, dy, tall = between(rng, 3, 6), between(rng, 3, 6), between(rng, 4, 11)
         built += _tank(grid, area, rng, dx, dy, tall)
-        if chance(rng) < 0.3:
+        if uniform(rng) < 0.3:
             thin, long, tall = between(rng, 1, 2), between(rng, 8, 15), between(rng, 2, 4)
             dx, dy = (long, thin) if below(rng, 2) == 0 else (thin, long)
             built += _tank(grid, area, rng, dx, dy, tall)
@@ -225,7 +225,7 @@ def servers(grid: Materials, area: Area, rng: Stream) -> None:
     """Racks in a grid, some joined overhead by glass."""
     for y in range(area.y0 + 1, area.y1 - 1, 5):
         for x in range(area.x0 + 1, area.x1 - 1, 5):
-            if chance(rng) < 0.7:
+            if uniform(rng) < 0.7:
                 box(grid, area, x, y, 0, 2, 2, between(rng, 6, 11), REINFORCED)
                 if below(rng, 2) == 0:
                     grow(grid, area, x + 2, y, 4, 5, 1, 1, GLASS)

@@ -28,7 +28,6 @@ from protege.games.echelon.world.mechs import (
     Members,
     find_roster,
 )
-from protege.games.echelon.world.paths import WALL
 from protege.games.echelon.world.portable_math import (
     LAYOUT,
     SPAWN,
@@ -37,8 +36,8 @@ from protege.games.echelon.world.portable_math import (
     angle_of,
     below,
     between,
-    chance,
     start_stream,
+    uniform,
     wrap_angle,
 )
 from protege.games.echelon.world.routes import Workshop, carve_corridors, finish, validate, workshop
@@ -74,10 +73,6 @@ CORNERS: Final = ("low x, low y", "high x, low y", "low x, high y", "high x, hig
 
 class BadMap(ProtegeError):
     """A map that cannot be made as asked."""
-
-
-class RecipeMismatch(ProtegeError):
-    """A recipe of another generator, or one whose map came out differently."""
 
 
 # --- landscape -----------------------------------------------------------------------------------------------------
@@ -160,7 +155,7 @@ def draw_zone(world: World, b: int, shop: Workshop) -> Iterator[Zone]:
         part = parts[below(rng, 4)]
         x, y = between(rng, part.x0, part.x1 - 1), between(rng, part.y0, part.y1 - 1)
         x, y = drawn_together(x, y, starts[BLUE], starts[RED])
-        zone = (x + 0.5, y + 0.5, ZONE_RADIUS * (0.5 + chance(rng)))
+        zone = (x + 0.5, y + 0.5, ZONE_RADIUS * (0.5 + uniform(rng)))
         edge = ceil(zone[2] + 2.0)
         if not (edge <= x < width - edge and edge <= y < height - edge):
             continue
@@ -222,11 +217,11 @@ def place_mechs(world: World, b: int, members: Members, columns: int, shop: Work
     zone_x, zone_y, _ = (float(value) for value in world.zone[b])
     start_stream(rng, world.seed[b], SPAWN)
     for mech, (team, kind, rank) in enumerate(zip(members.team, members.kind, members.rank)):
-        x = MARGIN + WIDEST / 2 + PITCH * (rank % columns) + JITTER * (2.0 * chance(rng) - 1.0)
-        y = MARGIN + WIDEST / 2 + PITCH * (rank // columns) + JITTER * (2.0 * chance(rng) - 1.0)
+        x = MARGIN + WIDEST / 2 + PITCH * (rank % columns) + JITTER * (2.0 * uniform(rng) - 1.0)
+        y = MARGIN + WIDEST / 2 + PITCH * (rank // columns) + JITTER * (2.0 * uniform(rng) - 1.0)
         x = width - x if (corner ^ 3 * team) & 1 else x
         y = height - y if (corner ^ 3 * team) & 2 else y
-        facing = angle_of(zone_y - y, zone_x - x) + TURN * (2.0 * chance(rng) - 1.0)
+        facing = angle_of(zone_y - y, zone_x - x) + TURN * (2.0 * uniform(rng) - 1.0)
         world.spawn[b, mech] = x, y, CHASSIS[kind].height / 2, wrap_angle(facing)
 
 
@@ -365,7 +360,7 @@ def _digs(facts: list[int]) -> list[list[int]]:
 
 
 def statistics(world: World, b: int) -> dict[str, Any]:
-    """What the validator measured. Densities are shares of columns that hold something as low as a heavy is tall."""
+    """What the validator measured. Densities are fractions of columns that hold something as low as a heavy is tall."""
     facts = world.facts[b]
     ground = (world.blocked[b] & np.uint32(0b1111)) != 0
     zone_x, zone_y, radius = world.zone[b]
@@ -375,47 +370,6 @@ def statistics(world: World, b: int) -> dict[str, Any]:
         "density": round(float(ground.mean()), 4),
         "zone_density": round(float(ground[around].mean()), 4),
         "walk": [float(walk) / 10 for walk in facts[routes.WALK : routes.WALK + 2]],
-        "overlap": [float(share) / 1000 for share in facts[routes.OVERLAP : routes.OVERLAP + 2]],
+        "overlap": [float(part) / 1000 for part in facts[routes.OVERLAP : routes.OVERLAP + 2]],
         "zones_tried": int(facts[routes.ZONES_TRIED]),
     }
-
-
-def rebuild(recipe: dict[str, Any]) -> World:
-    """Make a recipe's map again, and make sure that it is the same."""
-    generator = recipe["generator"]
-    if (recipe["schema"], generator["id"], generator["version"]) != (SCHEMA, GENERATOR, VERSION):
-        raise RecipeMismatch(
-            f"the recipe is of {generator['id']} version {generator['version']}, this is {GENERATOR} version "
-            f"{VERSION}: use the release that wrote it"
-        )
-    if _recipe_hash(recipe) != recipe["hashes"]["recipe"]:
-        raise RecipeMismatch("the recipe does not match its own hash: it was changed after it was written")
-    width, height, _ = generator["config"]["size"]
-    world = generate([recipe["seed"]], (width, height), generator["config"]["roster"])
-    if map_hash(world, 0) != recipe["hashes"]["map"]:
-        raise RecipeMismatch(
-            f"seed {recipe['seed']} gave another map than the recipe's: this generator differs from its"
-        )
-    return world
-
-
-def audit_score(recipe: dict[str, Any]) -> float:
-    """How doubtful a map is; 0 is fine."""
-    stats, volume = recipe["stats"], float(np.prod(recipe["generator"]["config"]["size"]))
-    carved = sum(fixup["voxels"] for fixup in recipe["fixups"]) / volume
-    density = stats["density"]
-    return float(
-        5 * len(recipe["fixups"])
-        + 500 * carved
-        + 200 * max(0.0, 0.08 - density, density - 0.35)
-        + 300 * max(0.0, stats["zone_density"] - 0.20)
-        + 10_000 * sum(walk >= WALL / 10 for walk in stats["walk"])
-        + 200 * sum(max(0.0, overlap - 0.65) for overlap in stats["overlap"])
-    )
-
-
-def audit(seeds: Sequence[int], size: tuple[int, int] = STANDARD, roster: str = "10v10") -> list[tuple[float, int]]:
-    """Scores and seeds of maps, the most doubtful first."""
-    out = empty_world(1, size, len(find_roster(roster).members().team))
-    found = [(audit_score(recipe(generate([seed], size, roster, out), 0, roster)), seed) for seed in seeds]
-    return sorted(found, reverse=True)

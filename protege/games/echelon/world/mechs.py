@@ -62,7 +62,6 @@ MATERIAL_HP: Final = np.array([m.hp for m in MATERIALS], np.int16)
 STOPS_BODIES: Final = np.array([m.stops_bodies for m in MATERIALS])
 STOPS_SIGHT: Final = np.array([m.stops_sight for m in MATERIALS])
 BREAKABLE: Final = np.array([m.breakable for m in MATERIALS])
-COLOUR: Final = np.array([m.colour for m in MATERIALS], np.uint8)  # (materials, 3)
 HAZARD_HEAT: Final = np.array([m.heat for m in MATERIALS])
 HAZARD_DAMAGE: Final = np.array([m.damage for m in MATERIALS])
 SPEED_FACTOR: Final = np.array([m.speed for m in MATERIALS])
@@ -93,7 +92,7 @@ class Chassis:
     dissipation: float  # heat per second
     tonnage: float  # weight in the zone
     noise: float  # per voxel/s of speed
-    solid_wreck: float  # chance that the wreck is solid, not a debris field
+    solid_wreck: float  # probability that the wreck is solid, not a debris field
     stability: float = 100.0
     has_ams: bool = False  # anti-missile system
 
@@ -134,7 +133,7 @@ class Weapon:
     guidance: int = HITSCAN
     speed: float = 0.0
     splash_radius: float = 0.0
-    splash_scale: float = 0.0  # share of the damage
+    splash_scale: float = 0.0  # fraction of the damage
     target_heat: float = 0.0
     sight_lock: float = 0.0  # reach without another's paint, where that is shorter
 
@@ -207,7 +206,7 @@ class Rules:
     regen_floor: float = 0.1  # what is left at least
     moving_speed: float = 1.0  # faster is moving
     knockdown_s: float = 3.0
-    stand_up_stability: float = 0.5  # share of the maximum
+    stand_up_stability: float = 0.5  # fraction of the maximum
     legged_speed: float = 0.4
     legged_jet: float = 0.5
     legged_stability: float = 0.5
@@ -220,12 +219,12 @@ class Rules:
     ams_s: float = 1.0
     ams_range: float = 5.5
     ams_chance: float = 0.6
-    assist_share: float = 0.25  # damage that counts as help with a kill, as a share of the victim's full HP
+    assist_share: float = 0.25  # damage that counts as help with a kill, as a fraction of the victim's full HP
     rear_factor: float = 1.5
     cos_rear: float = cosine(45.0)  # a shot that travels within this of the target's facing came from behind
-    leg_height: float = 0.3  # share of the body, from below
+    leg_height: float = 0.3  # fraction of the body, from below
     leg_body_share: float = 0.5  # of a leg hit goes to the body as well
-    aim_spread: float = 0.75  # share of the half height over which hitscan aim scatters
+    aim_spread: float = 0.75  # fraction of the half height over which hitscan aim scatters
     cos_focus_assist: float = cosine(degrees(0.2))  # kinetic weapons are drawn to a focus target within this angle
     cos_aim_assist: float = cosine(degrees(0.1))  # and to the nearest enemy within this
     homing: float = 4.0  # per second: how fast a missile turns to its target

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protege.kernels import kernel
+from protege.seeds import STREAM_STEP, random_bits
 
 Stream = npt.NDArray[np.uint64]  # (1,): the state, advanced in place
 
@@ -21,16 +22,6 @@ SPAWN: Final = 2
 SIMULATION: Final = 3
 PLAYERS: Final = 4
 LAYOUT: Final = 5
-
-STREAM_STEP: Final = np.uint64(0x9E3779B97F4A7C15)
-
-
-@kernel
-def random_bits(state: np.uint64) -> np.uint64:
-    """64 random bits from a state of a stream (splitmix64)."""
-    z = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
 
 
 @kernel
@@ -59,7 +50,7 @@ def between(rng: Stream, low: int, high: int) -> int:
 
 
 @kernel
-def chance(rng: Stream) -> float:
+def uniform(rng: Stream) -> float:
     """A number in [0, 1), a multiple of 2**-53."""
     return np.float64(next_bits(rng) >> np.uint64(11)) * 2.0**-53
 

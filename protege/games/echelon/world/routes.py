@@ -29,7 +29,7 @@ from protege.games.echelon.world.paths import (
     push,
     step_cost,
 )
-from protege.games.echelon.world.portable_math import Stream, below, chance
+from protege.games.echelon.world.portable_math import Stream, below, uniform
 from protege.games.echelon.world.voxels import HEIGHT, NO_WAY, Materials, Small, World, derive
 from protege.kernels import kernel
 
@@ -136,7 +136,7 @@ def carve_corridors(world: World, b: int, rng: Stream) -> None:
     sign = 1 - 2 * below(rng, 2)
     for team in range(2):
         sx, sy = centre_of(world, b, team)
-        away = (1.5 + chance(rng)) * wide / sqrt((x - sx) ** 2 + (y - sy) ** 2)
+        away = (1.5 + uniform(rng)) * wide / sqrt((x - sx) ** 2 + (y - sy) ** 2)
         dx, dy = floor(0.5 - sign * away * (y - sy)), floor(0.5 + sign * away * (x - sx))
         if any(_off_map(i + dx, j + dy, wide, width, height) for i, j in ((sx, sy), (x, y))):
             dx, dy = -dx, -dy

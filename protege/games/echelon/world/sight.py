@@ -61,7 +61,7 @@ def footprint(columns: Columns, x: float, y: float, half_width: float) -> int:
 def trace(
     columns: Columns, ax: float, ay: float, az: float, bx: float, by: float, bz: float, ends: bool
 ) -> tuple[float, int]:
-    """Where the way from a to b is first blocked, as a share of it (CLEAR: nowhere), and by which voxel.
+    """Where the way from a to b is first blocked, as a fraction of it (CLEAR: nowhere), and by which voxel.
 
     A voxel is named by (z * Y + y) * X + x.
 
@@ -73,7 +73,7 @@ def trace(
     x, y = int(floor(ax)), int(floor(ay))
     start_x, start_y, end_x, end_y = x, y, int(floor(bx)), int(floor(by))
     step_x, step_y = 1 if dx > 0.0 else -1, 1 if dy > 0.0 else -1
-    wait_x = abs(1.0 / dx) if dx != 0.0 else inf  # between two crossings of column borders, in shares of the way
+    wait_x = abs(1.0 / dx) if dx != 0.0 else inf  # between two crossings of column borders, in fractions of the way
     wait_y = abs(1.0 / dy) if dy != 0.0 else inf
     next_x = (x + 1.0 - ax if dx > 0.0 else ax - x) * wait_x if dx != 0.0 else inf
     next_y = (y + 1.0 - ay if dy > 0.0 else ay - y) * wait_y if dy != 0.0 else inf
@@ -93,10 +93,10 @@ def trace(
                     met &= ~layers(int(floor(bz)), int(floor(bz)))
             if met != 0:
                 layer = lowest_layer(met) if dz >= 0.0 else highest_layer(met)
-                share = entry
+                fraction = entry
                 if layer != first:
-                    share = ((layer if dz >= 0.0 else layer + 1) - az) / dz
-                return share, (layer * rows + y) * width + x
+                    fraction = ((layer if dz >= 0.0 else layer + 1) - az) / dz
+                return fraction, (layer * rows + y) * width + x
             if to_z < 0.0:
                 return -az / dz, NO_CELL
         if leave >= 1.0:
@@ -121,8 +121,8 @@ def through_smoke(clouds: Any, count: int, ax: float, ay: float, az: float, bx: 
         px, py, pz = cloud.x - ax, cloud.y - ay, cloud.z - az
         if px * px + py * py + pz * pz > (far + cloud.radius) * (far + cloud.radius):
             continue  # out of reach of the whole way: the usual case, and cheap to find
-        share = min(max((px * dx + py * dy + pz * dz) * scale, 0.0), 1.0)
-        px, py, pz = px - share * dx, py - share * dy, pz - share * dz
+        fraction = min(max((px * dx + py * dy + pz * dz) * scale, 0.0), 1.0)
+        px, py, pz = px - fraction * dx, py - fraction * dy, pz - fraction * dz
         if px * px + py * py + pz * pz < cloud.radius * cloud.radius:
             return True
     return False
@@ -133,5 +133,5 @@ def in_sight(opaque: Columns, ax: float, ay: float, az: float, bx: float, by: fl
     """Whether a and b see each other. Traced from the smaller x (then y, then z), so both get the same answer."""
     if bx < ax or (bx == ax and (by < ay or (by == ay and bz < az))):
         ax, ay, az, bx, by, bz = bx, by, bz, ax, ay, az
-    share, _ = trace(opaque, ax, ay, az, bx, by, bz, False)
-    return share == CLEAR
+    fraction, _ = trace(opaque, ax, ay, az, bx, by, bz, False)
+    return fraction == CLEAR

@@ -20,8 +20,8 @@ from torch.nn import functional
 from protege.games.tempest.agents import network as lane_network
 from protege.games.tempest.rules import ram
 from protege.games.tempest.task import observation as layout
+from protege.games.tempest.task.actions import ACTIONS, BUTTON_PAIRS, SPINNER_LEVELS
 from protege.games.tempest.task.env import TASK_VERSION, Frames
-from protege.games.tempest.task.teacher import ACTIONS, SPINNER_LEVELS
 from protege.learn.rainbow import Head, QNetwork, RainbowConfig, initialise
 from protege.runs import checkpoints
 from protege.runs.checkpoints import CheckpointMismatch
@@ -36,21 +36,14 @@ COLUMNS: Final = 16  # numbers that stand for a token
 LANES: Final = ram.LANE_COUNT
 ENEMIES: Final = ram.ENEMY_COUNT
 EMPTY_BELOW: Final = 1e-6  # depth of a slot that holds no enemy
-BUTTONS: Final = len(ACTIONS) // len(SPINNER_LEVELS)
-
-# What else than the whole move a pupil and its teacher can agree in: a label for each move.
-FACTORS: Final = {
-    "buttons": [move // len(SPINNER_LEVELS) for move in range(len(ACTIONS))],
-    "direction": [int(np.sign(spinner)) for _, _, spinner in ACTIONS.tolist()],
-}
 
 # For each slot the 12 values of an enemy's token that are in the observation.
 _ENEMY_VALUES: Final = [
     [
-        *range(layout.ENEMY_SLOTS.start + 6 * slot, layout.ENEMY_SLOTS.start + 6 * slot + 6),
-        *(part.start + slot for part in (
-            layout.ENEMY_LANES, layout.ENEMY_DEPTHS, layout.RIM_LANES, layout.TOP_RAIL_LANES,
-            layout.LANE_MOTION, layout.DEPTH_MOTION,
+        *(layout.ENEMY_SLOT + layout.SLOT_VALUES * slot + value for value in range(layout.SLOT_VALUES)),
+        *(first + slot for first in (
+            layout.ENEMY_LANE, layout.ENEMY_DEPTH, layout.RIM_LANE, layout.TOP_RAIL_LANE, layout.LANE_CHANGE,
+            layout.DEPTH_CHANGE,
         )),
     ]
     for slot in range(ENEMIES)
@@ -202,14 +195,14 @@ class Encoder(nn.Module):
     def _lane_tokens(self, observation: Tensor) -> Tensor:
         """Spike, angle, whether the player is here, sine and cosine of the lane, 1, zeros (games, 16, 16)."""
         board = observation[:, layout.SPIKES.start : layout.ANGLES.stop].view(-1, 2, LANES).transpose(1, 2)
-        own = torch.round(observation[:, layout.PLAYER_LANE, None] * 15.0).clamp(0, LANES - 1)
+        own = torch.round(observation[:, layout.PLAYER_LANE, None] * layout.LANE_SCALE).clamp(0, LANES - 1)
         here = (own == self.numbers).to(observation.dtype)
         return torch.cat([board, here[:, :, None], self.lane_rest.expand(observation.shape[0], -1, -1)], 2)
 
     def _enemy_tokens(self, observation: Tensor) -> Tensor:
         """The 12 values of a slot, sine and cosine of its place on the circle of lanes, 1, zero (games, 7, 16)."""
         values = observation.index_select(1, self.enemy_values).view(observation.shape[0], ENEMIES, -1)
-        lane = 15.0 * (observation[:, layout.PLAYER_LANE, None] + observation[:, layout.ENEMY_LANES])
+        lane = layout.LANE_SCALE * (observation[:, layout.PLAYER_LANE, None] + observation[:, layout.ENEMY_LANES])
         angle = (2 * math.pi / LANES * lane)[:, :, None]
         rest = self.enemy_rest.expand(observation.shape[0], -1, -1)
         return torch.cat([values, torch.sin(angle), torch.cos(angle), rest], 2)
@@ -293,7 +286,7 @@ def shape_of(config: AttentionConfig, rainbow: RainbowConfig) -> dict[str, Any]:
 def build_network(shape: Mapping[str, Any]) -> QNetwork:
     """A fresh network."""
     config = AttentionConfig(**shape["attention"])
-    factors = (BUTTONS, len(SPINNER_LEVELS)) if config.separate_heads else ()
+    factors = (BUTTON_PAIRS, len(SPINNER_LEVELS)) if config.separate_heads else ()
     head = Head(
         config.hidden, config.hidden // 2, len(ACTIONS), shape["atoms"], dueling=config.dueling, factors=factors
     )
@@ -320,7 +313,7 @@ class Thoughts:
     """What a pupil makes of some games."""
 
     values: Floats  # (games, 44)
-    chances: Floats  # (games, 44, atoms): how likely each move leads to the return that an atom stands for
+    probabilities: Floats  # (games, 44, atoms): how likely each move leads to the return that an atom stands for
     support: Floats  # (atoms,) the returns
     attention: Floats | None  # (games, lanes, 7) by slot of the machine, mean of the heads; None if it has none
 
@@ -344,17 +337,17 @@ class RainbowPupil:
     def distributions(self, observation: Floats) -> tuple[Floats, Floats]:
         """Probabilities (games, 44, atoms) of the returns that the atoms stand for (atoms,)."""
         with torch.inference_mode():
-            chances = torch.softmax(self.network(self._tensor(observation)).float(), 2)
-        return chances.cpu().numpy(), self.network.support.cpu().numpy()
+            probabilities = torch.softmax(self.network(self._tensor(observation)).float(), 2)
+        return probabilities.cpu().numpy(), self.network.support.cpu().numpy()
 
     def act(self, frames: Frames) -> Ints:
         return self.values(frames.observation).argmax(1)
 
     def explain(self, observation: Floats) -> Thoughts:
         """Why it does what it does."""
-        chances, support = self.distributions(observation)
+        probabilities, support = self.distributions(observation)
         attention = self._attend(observation).mean(2) if self.attends else None
-        return Thoughts(chances @ support, chances, support, attention)
+        return Thoughts(probabilities @ support, probabilities, support, attention)
 
     def attention(self, observation: Floats) -> Attention:
         """Which enemies the lanes attend to."""
@@ -365,7 +358,7 @@ class RainbowPupil:
             weights=np.take_along_axis(weights, slots[:, None, None], 3),
             slots=slots,
             occupied=np.take_along_axis(depths >= EMPTY_BELOW, slots, 1),
-            lane=np.round(observation[:, layout.PLAYER_LANE] * 15).clip(0, LANES - 1).astype(np.int64),
+            lane=layout.decode(observation, layout.PLAYER_LANE).clip(0, LANES - 1),
         )
 
     def _attend(self, observation: Floats) -> Floats:
@@ -407,7 +400,7 @@ def attention_report(found: Attention) -> list[ReportRow]:
         return tuple(np.moveaxis(values, 1, 0).reshape(HEADS, -1).mean(1).tolist()) if len(values) else ()
 
     return [
-        ReportRow("slots occupied", tuple(occupied.mean(0).tolist()), "share of frames, nearest enemy first"),
+        ReportRow("slots occupied", tuple(occupied.mean(0).tolist()), "fraction of frames, nearest enemy first"),
         ReportRow("entropy", heads(entropy), "by head; 0 one enemy alone, 1 all alike"),
         ReportRow("player's lane", heads(at_player), "by head; largest weight in the player's own lane"),
         ReportRow("all lanes", heads(largest), "by head; largest weight, mean over the lanes"),

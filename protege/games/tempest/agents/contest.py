@@ -6,19 +6,21 @@ player plays: how much it turns, fires and zaps, and what its lives are worth.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from protege.evaluate import EVALUATION
 from protege.games import Contests
 from protege.games.tempest.agents.players import BUILT_IN, Player, find_player, words
 from protege.games.tempest.rules import ram, sim
 from protege.games.tempest.rules.ram import Rows
-from protege.games.tempest.task.env import TASK_VERSION, Games, starts, to_commands
+from protege.games.tempest.task.actions import to_commands
+from protege.games.tempest.task.env import TASK_VERSION, Games, starts
 from protege.league.league import Opponent
 from protege.league.ledger import Filing, Result
+from protege.seeds import EVALUATION
 
 SCRIPTED: Final = tuple(BUILT_IN)
 ANCHOR: Final = "teacher"
@@ -53,11 +55,7 @@ class Contest:
         self.threads = threads
         self.ahead = games  # that are played together at least: many side by side take hardly longer than one
         self._played: dict[tuple[str, int], Figures] = {}  # by player and map
-        self._players: dict[str, Player] = {}
-
-    def check(self, player: str) -> None:
-        """Raise unless this is a player; its network is built once to see."""
-        self._find(player)
+        self.check = cache(find_player)  # raises unless this is a player; its network is built once to see
 
     def play(
         self, first: Opponent, second: Opponent, maps: Sequence[int], record: int = 0, file: Filing | None = None
@@ -81,11 +79,6 @@ class Contest:
         self._play(second.player, maps, ended)
         return [found[number] for number in maps]
 
-    def _find(self, player: str) -> Player:
-        if player not in self._players:
-            self._players[player] = find_player(player)
-        return self._players[player]
-
     def _play(self, player: str, maps: Sequence[int], ended: Callable[[int], None] = lambda number: None) -> None:
         """Play the games on these maps that have not been played yet; `ended` is told of each that is over."""
         new = [number for number in maps if (player, number) not in self._played]
@@ -99,7 +92,7 @@ class Contest:
                 starts(1, seed=self.setting.seed, level=self.setting.level, domain=EVALUATION, first=number)
                 for number in new
             ]
-            games = watched(self._find(player), np.concatenate(begin), self.setting.max_frames, self.threads)
+            games = watched(self.check(player), np.concatenate(begin), self.setting.max_frames, self.threads)
             for i, row, sums in games:
                 deaths = words(row, ram.DEATHS, ram.DEATH_KINDS).sum()
                 self._played[player, new[i]] = dict(zip(SUMS, sums.tolist())) | {

@@ -23,8 +23,8 @@ from protege.games.tempest.agents.attention import RainbowPupil, load_pupil
 from protege.games.tempest.agents.network import Floats, LaneMap, Pupil
 from protege.games.tempest.agents.players import CHAMPIONS, checkpoint_of
 from protege.games.tempest.task import observation as layout
+from protege.games.tempest.task.actions import ACTIONS
 from protege.games.tempest.task.env import Games, starts
-from protege.games.tempest.task.teacher import ACTIONS
 from protege.runs import checkpoints
 from protege.runs.files import replacing
 from protege.runs.metrics import near
@@ -41,16 +41,6 @@ CHECKED_GAMES: Final = 64
 CHECKED_FRAMES: Final = 320
 CHECKED_EVERY: Final = 10  # neighbouring frames are much alike
 TOLERANCE: Final = 1e-4  # of the largest action value: far above rounding, far below what a wrong model shows
-
-# Values that can be negative: places relative to the player (-1 also stands for nobody), the pulse's step, changes.
-_SIGNED: Final = frozenset(
-    index
-    for part in (
-        layout.SHOT_LANES, layout.ENEMY_LANES, layout.RIM_LANES, layout.ENEMY_SHOT_LANES, layout.PULSAR_LANES,
-        layout.TOP_RAIL_LANES, layout.ENEMY_MOTION, slice(77, 78), slice(81, 86),
-    )
-    for index in range(layout.VALUES)[part]
-)  # fmt: skip
 
 _EXAMPLE: Final = f"""\
 import json
@@ -249,7 +239,7 @@ def _describe(name: str, saved: checkpoints.Checkpoint, check: Mapping[str, Any]
                 {
                     "index": index,
                     "name": value,
-                    "low": -1 if index in _SIGNED else 0,
+                    "low": -1 if index in layout.SIGNED else 0,
                     "high": 1,
                     "hidden": index in hidden,
                 }

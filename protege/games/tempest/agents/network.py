@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from protege.games.tempest.rules import ram
-from protege.games.tempest.task import observation
+from protege.games.tempest.task import observation as layout
+from protege.games.tempest.task.actions import ACTIONS
 from protege.games.tempest.task.env import TASK_VERSION, Frames
-from protege.games.tempest.task.teacher import ACTIONS
 from protege.kernels import kernel
 from protege.runs import checkpoints
 
@@ -43,16 +43,19 @@ CHANNELS: Final = (
 ) = range(len(CHANNELS))  # fmt: skip
 
 # Values of the observation that go to the network as they are: the player, the level, counts, timers and dangers.
-PLAIN: Final = (0, 6, 8, 9, 10, 11, 28, 29, 30, *range(63, 86), *range(178, 181))
+PLAIN: Final = (
+    layout.GAME_STATE, layout.PLAYER_ALIVE, layout.PLAYER_DEPTH, layout.ZAP_USES, layout.ZAP_TIMER, layout.SHOTS_LEFT,
+    layout.LEVEL_NUMBER, layout.LEVEL_OPEN, layout.LEVEL_SHAPE,
+    *range(layout.VALUES)[layout.ENEMIES_OVERALL], *range(layout.VALUES)[layout.DANGER],
+)  # fmt: skip
 _PLAIN = np.array(PLAIN)
 FEATURES: Final = LANES * len(CHANNELS) + len(PLAIN) + 2  # two flags: zooming, pulsars live
 
 _WIDTH = len(CHANNELS)
-_RIM_DEPTH: Final = ram.RIM / 255.0 + 1e-4
+_LANE_SCALE, _KIND_SCALE = float(layout.LANE_SCALE), float(layout.KIND_SCALE)
+_RIM_DEPTH: Final = ram.RIM / layout.BYTE_SCALE + 1e-4
 _FAR_CLOSENESS: Final = 0.02  # an enemy at the far end is still an enemy
-_TO_CLOSENESS: Final = 1.0 / (1.0 - ram.RIM / 255.0)
-_ZOOMING: Final = 0.8  # the game state value above which the player is in the zoom ($20 of $24)
-_PULSING: Final = 0.5  # the pulse phase is a signed byte: below a half of 255 it is not negative
+_TO_CLOSENESS: Final = 1.0 / (1.0 - ram.RIM / layout.BYTE_SCALE)
 
 
 @kernel
@@ -67,54 +70,60 @@ def _put(features: Floats, place: float, channel: int, worth: float, closed: boo
         away = abs(place - (lane - REACH))
         if closed:
             away = max(0.0, min(away, 16.0 - away))
-        share = worth * (1.0 - away)
-        if share > features[lane * _WIDTH + channel]:
-            features[lane * _WIDTH + channel] = np.float32(share)
+        part = worth * (1.0 - away)
+        if part > features[lane * _WIDTH + channel]:
+            features[lane * _WIDTH + channel] = np.float32(part)
 
 
 @kernel
 def _map_one(values: Floats, features: Floats) -> None:
     for i in range(LANES * _WIDTH):
         features[i] = np.float32(0.0)
-    closed = values[29] == 0.0
+    closed = values[layout.LEVEL_OPEN] == 0.0
     for slot in range(ram.ENEMY_COUNT):
-        depth = float(values[135 + slot])
+        depth = float(values[layout.ENEMY_DEPTH + slot])
         if depth == 0.0:
             continue
-        about = 86 + 6 * slot
-        place, kind = float(values[128 + slot]) * 15.0, int(np.round(values[about] * 7.0))
+        about = layout.ENEMY_SLOT + layout.SLOT_VALUES * slot
+        place = float(values[layout.ENEMY_LANE + slot]) * _LANE_SCALE
+        kind = int(np.round(values[about + layout.KIND] * _KIND_SCALE))
         closeness = max(_FAR_CLOSENESS, _TO_CLOSENESS * (1.0 - depth))
-        upwards = (values[about + 1] > 0.0) != (kind == _FUSEBALL)  # fuseballs use the bit the other way round
+        # Fuseballs use the bit the other way round.
+        upwards = (values[about + layout.INCREASING] > 0.0) != (kind == _FUSEBALL)
         _put(features, place, min(kind, _FUSEBALL), closeness, closed)
         if depth < _RIM_DEPTH and kind <= _PULSAR:
             _put(features, place, _RIDER_UP if upwards else _RIDER_DOWN, 1.0, closed)
-        if values[about + 3] > 0.0:
+        if values[about + layout.AWAY] > 0.0:
             _put(features, place, _RETREATING, closeness, closed)
-        if values[about + 2] > 0.0:
+        if values[about + layout.BETWEEN] > 0.0:
             _put(features, place, _FLIPPING_UP if upwards else _FLIPPING_DOWN, closeness, closed)
-        if kind == _TANKER and values[about + 5] > 0.5:
+        if kind == _TANKER and values[about + layout.CARGO] > 0.5:
             _put(features, place, _CARGO, closeness, closed)
-        if values[about + 4] > 0.0:
+        if values[about + layout.MAY_SHOOT] > 0.0:
             _put(features, place, _ARMED, closeness, closed)
     for s in range(ram.ESHOT_COUNT):
-        if values[149 + s] > 0.0:
-            _put(features, float(values[153 + s]) * 15.0, _ENEMY_SHOT, _TO_CLOSENESS * (1.0 - values[149 + s]), closed)
+        depth = values[layout.ENEMY_SHOT_DEPTH + s]
+        if depth > 0.0:
+            place = float(values[layout.ENEMY_SHOT_LANE + s]) * _LANE_SCALE
+            _put(features, place, _ENEMY_SHOT, _TO_CLOSENESS * (1.0 - depth), closed)
     for s in range(ram.PSHOT_COUNT):
-        if values[12 + s] > 0.0:
-            _put(features, float(values[20 + s]) * 15.0, _OWN_SHOT, _TO_CLOSENESS * (1.0 - values[12 + s]), closed)
-    own = int(np.round(values[5] * 15.0))
+        depth = values[layout.SHOT_DEPTH + s]
+        if depth > 0.0:
+            place = float(values[layout.SHOT_LANE + s]) * _LANE_SCALE
+            _put(features, place, _OWN_SHOT, _TO_CLOSENESS * (1.0 - depth), closed)
+    own = int(np.round(values[layout.PLAYER_LANE] * _LANE_SCALE))
     for lane in range(LANES):
         board = own + lane - REACH
         if closed:
             board &= 15
         if 0 <= board <= (15 if closed else 14):
-            features[lane * _WIDTH + _SPIKE] = values[31 + board]
+            features[lane * _WIDTH + _SPIKE] = values[layout.SPIKE + board]
             features[lane * _WIDTH + _EXISTS] = np.float32(1.0)
     base = LANES * _WIDTH
     for i in range(len(PLAIN)):
         features[base + i] = values[_PLAIN[i]]
-    features[base + len(PLAIN)] = np.float32(1.0 if values[0] > _ZOOMING else 0.0)
-    features[base + len(PLAIN) + 1] = np.float32(1.0 if values[78] < _PULSING else 0.0)
+    features[base + len(PLAIN)] = np.float32(1.0 if values[layout.GAME_STATE] > layout.ZOOM_ABOVE else 0.0)
+    features[base + len(PLAIN) + 1] = np.float32(1.0 if values[layout.PULSE_PHASE] < layout.PULSE_BELOW else 0.0)
 
 
 @kernel
@@ -136,11 +145,11 @@ class LaneMap(nn.Module):
     plain: Tensor
 
     def forward(self, values: Tensor) -> Tensor:
-        closed = values[:, 29] == 0
-        about = values[:, observation.ENEMY_SLOTS].reshape(-1, ram.ENEMY_COUNT, 6)
+        closed = values[:, layout.LEVEL_OPEN] == 0
+        about = values[:, layout.ENEMY_SLOTS].reshape(-1, ram.ENEMY_COUNT, layout.SLOT_VALUES)
         kind, increasing, between, away, may_shoot, cargo = about.unbind(2)
-        kind = torch.round(kind * 7.0)
-        depth = values[:, observation.ENEMY_DEPTHS]
+        kind = torch.round(kind * _KIND_SCALE)
+        depth = values[:, layout.ENEMY_DEPTHS]
         present = depth != 0
         closeness = (_TO_CLOSENESS * (1.0 - depth)).clamp(min=_FAR_CLOSENESS)
         rider = (depth < _RIM_DEPTH) & (kind <= _PULSAR)
@@ -156,21 +165,23 @@ class LaneMap(nn.Module):
             closeness * ((kind == _TANKER) & (cargo > 0.5)),
             closeness * (may_shoot > 0),
         ]
-        near = self._nearness(values[:, observation.ENEMY_LANES], closed)  # (games, 7, 17)
+        near = self._nearness(values[:, layout.ENEMY_LANES], closed)  # (games, 7, 17)
         found = [(near * (worth * present)[:, :, None]).amax(1) for worth in enemies]
-        shots = self._shots(values[:, observation.ENEMY_SHOT_DEPTHS], values[:, observation.ENEMY_SHOT_LANES], closed)
-        own_shots = self._shots(values[:, observation.SHOT_DEPTHS], values[:, observation.SHOT_LANES], closed)
-        board = torch.round(values[:, observation.PLAYER_LANE, None] * 15.0) + self.lanes
+        shots = self._shots(values[:, layout.ENEMY_SHOT_DEPTHS], values[:, layout.ENEMY_SHOT_LANES], closed)
+        own_shots = self._shots(values[:, layout.SHOT_DEPTHS], values[:, layout.SHOT_LANES], closed)
+        board = torch.round(values[:, layout.PLAYER_LANE, None] * _LANE_SCALE) + self.lanes
         wrapped = torch.remainder(board, 16.0)
         exists = closed[:, None] | ((board >= 0) & (board <= 14))
-        spikes = values[:, observation.SPIKES].gather(1, wrapped.long()) * exists
+        spikes = values[:, layout.SPIKES].gather(1, wrapped.long()) * exists
         channels = [*found[:7], shots, spikes, own_shots, *found[7:], exists.float()]
-        flags = [(values[:, :1] > _ZOOMING).float(), (values[:, 78:79] < _PULSING).float()]
-        return torch.cat([torch.stack(channels, 2).flatten(1), values.index_select(1, self.plain), *flags], 1)
+        zooming = (values[:, layout.GAME_STATE, None] > layout.ZOOM_ABOVE).float()
+        pulsing = (values[:, layout.PULSE_PHASE, None] < layout.PULSE_BELOW).float()
+        plain = values.index_select(1, self.plain)
+        return torch.cat([torch.stack(channels, 2).flatten(1), plain, zooming, pulsing], 1)
 
     def _nearness(self, lanes: Tensor, closed: Tensor) -> Tensor:
-        round_tube = (lanes[:, :, None] * 15.0 - self.lanes).abs()
-        on_board = ((lanes[:, :, None] * 15.0).clamp(-REACH, REACH) - self.lanes).abs()
+        round_tube = (lanes[:, :, None] * _LANE_SCALE - self.lanes).abs()
+        on_board = ((lanes[:, :, None] * _LANE_SCALE).clamp(-REACH, REACH) - self.lanes).abs()
         away = torch.where(closed[:, None, None], torch.minimum(round_tube, 16.0 - round_tube).clamp(min=0), on_board)
         return (1.0 - away).clamp(min=0)
 
@@ -199,7 +210,7 @@ class ValueNetwork(nn.Module):
         return values
 
 
-_HIDDEN_FEATURES = np.array([LANES * _WIDTH + PLAIN.index(i) for i in observation.HIDDEN])
+_HIDDEN_FEATURES = np.array([LANES * _WIDTH + PLAIN.index(i) for i in layout.HIDDEN])
 
 
 def see(observation: Floats, features: Floats, visible_only: bool) -> None:

@@ -16,15 +16,18 @@ import numpy as np
 import numpy.typing as npt
 
 from protege import ProtegeError
-from protege.evaluate import EVALUATION, bootstrap, interquartile_mean, mean
 from protege.games.players import Players
 from protege.games.tempest.rules import ram, sim
 from protege.games.tempest.rules.ram import Row, Rows
 from protege.games.tempest.task import drawing
-from protege.games.tempest.task.env import Frames, Games, starts, to_commands
+from protege.games.tempest.task.actions import ACTIONS, quantised, to_commands
+from protege.games.tempest.task.env import Frames, Games, starts
 from protege.games.tempest.task.recordings import Moves, Replay
-from protege.games.tempest.task.teacher import ACTIONS, MEET, advise, quantised, spinner_to
+from protege.games.tempest.task.teacher import MEET, advise, spinner_to
 from protege.kernels import announce_compilation, kernel
+from protege.seeds import EVALUATION
+from protege.statistics import bootstrap, interquartile_mean, mean
+from protege.video import check_video_path, write_video
 
 BATCH = 1024  # games evaluated side by side
 MOST_FRAMES = 200_000  # a game still running after so many is cut
@@ -38,7 +41,7 @@ class Player(Protocol):
 
 
 class Scripted:
-    """The built-in players: the teacher, its spinner quantised or in full, and chance.
+    """The built-in players: the teacher, its spinner quantised or in full, and random play.
 
     They need no observation, so whole games of theirs run in compiled code.
     """
@@ -47,8 +50,8 @@ class Scripted:
         self.manner = manner
 
     def act(self, frames: Frames) -> npt.ArrayLike:
-        if self.manner == CHANCE:
-            return (frames.chance * len(ACTIONS)).astype(np.int64)
+        if self.manner == RANDOM:
+            return (frames.uniform * len(ACTIONS)).astype(np.int64)
         return frames.advice if self.manner == QUANTISED else frames.advice_full
 
     def play_out(self, rows: Rows, max_frames: int, threads: int) -> None:
@@ -63,7 +66,7 @@ class Scripted:
                 part.result()
 
 
-QUANTISED, IN_FULL, CHANCE = 0, 1, 2  # manners of the built-in players
+QUANTISED, IN_FULL, RANDOM = 0, 1, 2  # manners of the built-in players
 
 
 @kernel
@@ -74,8 +77,8 @@ def _play_out(rows: Rows, first: int, last: int, manner: int, max_frames: int) -
             fire, zap, spinner = False, False, 0
             if not ram.in_control(row):
                 pass
-            elif manner == CHANCE:
-                action = ACTIONS[int(ram.player_chance(row, ram.CHANCE_TO_ACT) * len(ACTIONS))]
+            elif manner == RANDOM:
+                action = ACTIONS[int(ram.player_uniform(row, ram.FOR_PLAYER) * len(ACTIONS))]
                 fire, zap = action[0] != 0, action[1] != 0
                 spinner = np.int64(action[2])  # type: ignore[assignment]
             else:
@@ -86,7 +89,7 @@ def _play_out(rows: Rows, first: int, last: int, manner: int, max_frames: int) -
             sim.step_game(row, fire, zap, False, spinner)
 
 
-BUILT_IN = {"teacher": QUANTISED, "teacher-full": IN_FULL, "random": CHANCE}
+BUILT_IN = {"teacher": QUANTISED, "teacher-full": IN_FULL, "random": RANDOM}
 CHAMPIONS = {
     name: Path(__file__).parents[1] / "champions" / f"{name}.safetensors" for name in ("champion", "champion-visible")
 }
@@ -106,7 +109,7 @@ find_player: Final = PLAYERS.find
 checkpoint_of: Final = PLAYERS.checkpoint_of
 
 
-# --- measuring -----------------------------------------------------------------------------------------------------
+# --- evaluation ----------------------------------------------------------------------------------------------------
 
 
 def play(
@@ -143,7 +146,7 @@ def words(rows: Rows, address: int, count: int = 1) -> npt.NDArray[np.int64]:
     return found[:, 0] if count == 1 else found
 
 
-def measure(
+def evaluate(
     name: str, *, games: int, seed: int = 1, level: int = 1, cabinet: sim.Cabinet = sim.Cabinet(),
     max_frames: int = MOST_FRAMES, threads: int = 1, player: Player | None = None, moves: Moves | None = None,
 ) -> dict[str, Any]:  # fmt: skip
@@ -219,7 +222,7 @@ def record(
 
     With `until_level`, the film ends when that level is done.
     """
-    drawing.check_recording_path(out)
+    check_video_path(out)
     player = find_player(name, runs)
     rows = starts(best_of, seed=seed, level=level, domain=EVALUATION)
     chosen = 0
@@ -245,7 +248,7 @@ def record(
             if tick >= first and (tick - first) % step == 0:
                 yield drawing.render(live, size, size)
 
-    drawing.write_recording(pictures(), out, ram.TICKS_PER_SECOND / step)
+    write_video(pictures(), out, ram.TICKS_PER_SECOND / step)
     return {
         "player": name, "seed": seed, "game": chosen, "score": score, "level": reached,
         "ticks": ticks, "first_tick": first, "truncated": frames >= max_frames,

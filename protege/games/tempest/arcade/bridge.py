@@ -24,17 +24,19 @@ import numpy as np
 from protege import ProtegeError
 from protege.games.tempest.arcade import wire
 from protege.games.tempest.arcade.screens import Screens, activity
-from protege.games.tempest.arcade.streams import ALIVE, Decisions, Flags, Game, Places, Steps, Streams, joint_actions
+from protege.games.tempest.arcade.streams import Decisions, Flags, Game, Places, Steps, Streams
 from protege.games.tempest.rules import ram
 from protege.games.tempest.rules.sim import Commands
-from protege.games.tempest.task.env import Frames, to_commands
+from protege.games.tempest.task.actions import joint_actions, to_commands
+from protege.games.tempest.task.env import Frames
+from protege.games.tempest.task.observation import PLAYER_ALIVE
 from protege.kernels import announce_compilation
 
 LOOK_AROUND_S: Final = 0.1  # between looks at clocks: silent clients, rates, the wish to stop
 _PRIORITY: Final = os.getpriority(os.PRIO_PROCESS, 0) if sys.platform == "linux" else 0
 BEHIND: Final = 5  # steps of priority from the bridge down to whoever learns; clients of the launcher have the same
 MOST_STRANGERS: Final = 64  # connections that have not greeted yet
-QUIET: Final = 0.05  # nobody more comes for so long, as a share of what a decision takes: then it is made
+QUIET: Final = 0.05  # nobody more comes for so long, as a fraction of what a decision takes: then it is made
 MOST_GATHERING: Final = 0.25  # and after so long in any case
 SHOW_S: Final = 1 / 30  # between two pictures of a client, for a page
 MEASURED_BATCHES: Final = 8  # one in so many is timed
@@ -103,7 +105,7 @@ def rehearse() -> Frames:
     """Play a tick that nobody sent and return its frames: loads compiled code for which the first client would wait."""
     announce_compilation("the bridge", __name__)
     packets, values = wire.decode(wire.new_packets(1).tobytes())
-    packets["state"], packets["mode"], values[0, ALIVE] = ram.PLAYING, ram.REAL_GAME, 1.0
+    packets["state"], packets["mode"], values[0, PLAYER_ALIVE] = ram.PLAYING, ram.REAL_GAME, 1.0
     wire.find_faults(packets, values, np.zeros((1, 3), np.int16))
     nobody = Streams(1)
     _, _, frames = nobody.take(np.zeros(1, np.int64), packets, values)
@@ -402,9 +404,8 @@ class Bridge:
             packets, values, places = packets[good], values[good], places[good]
         commands, asked = self._decide(places, packets, values)
         self._sent[places] = commands
-        replies = commands.tobytes()
-        for i, client in enumerate(clients):
-            self._send(client, replies[3 * i : 3 * i + 3] + client.suffix)
+        for client, command in zip(clients, commands.tolist(), strict=True):
+            self._send(client, wire.REPLY.pack(*command) + client.suffix)
         if self._screens is not None:
             self._show(self._screens, began, clients, packets, asked)
         took = time.perf_counter() - began

@@ -192,11 +192,11 @@ class Emulator:
         """Start a client in a new folder; its output is a pipe."""
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        surroundings = {**os.environ, **environment}
+        process_env = {**os.environ, **environment}
         if not self.visible:
-            surroundings["SDL_VIDEODRIVER"] = "dummy"
+            process_env["SDL_VIDEODRIVER"] = "dummy"
         return subprocess.Popen(
-            self.command(folder, script), env=surroundings, cwd=folder, text=True, errors="replace",
+            self.command(folder, script), env=process_env, cwd=folder, text=True, errors="replace",
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             # Broken pipes stay ignored, as Python has them: else a server that goes away takes MAME with it.
             restore_signals=False,

@@ -21,7 +21,8 @@ import numpy.typing as npt
 from protege.games.tempest.arcade import wire
 from protege.games.tempest.arcade.streams import CLIENT
 from protege.games.tempest.rules import levels, ram
-from protege.games.tempest.task import observation
+from protege.games.tempest.task import observation as layout
+from protege.games.tempest.task.observation import decode
 from protege.runs.files import replacing
 
 DEAD_S: Final = 5.0  # a file that nobody has touched for so long is a leftover
@@ -155,10 +156,6 @@ _TUBE: Final = (
 _ALMOST: Final = 1e-4  # 32-bit numbers are whole only almost
 
 
-def _whole(values: npt.NDArray[np.float64], scale: float) -> npt.NDArray[np.int64]:
-    return np.rint(values * scale).astype(np.int64)
-
-
 def memory_of(screen: Screen, best: int = 0) -> ram.Row:
     """A game's bytes, as far as a picture needs them and the values tell; `best` is the high score to show."""
     packet, client = screen["packet"], screen["client"]
@@ -168,7 +165,7 @@ def memory_of(screen: Screen, best: int = 0) -> ram.Row:
     row[ram.GAME_STATE] = state if state in (*_TUBE, ram.LEVEL_SELECT) else ram.LOGO
     row[ram.NEXT_STATE], row[ram.MAX_CHOICE] = ram.PLAYING, len(levels.START_LEVELS) - 1
     row[ram.GAME_MODE], row[ram.LEVEL_INDEX], row[ram.TICK] = packet["mode"], packet["level"], packet["counter"] & 255
-    row[ram.COUNTDOWN], row[ram.LIVES] = _whole(values[2], 255), _whole(values[3], 6)
+    row[ram.COUNTDOWN], row[ram.LIVES] = decode(values, layout.COUNTDOWN), decode(values, layout.LIVES)
     _put_points(row, ram.SCORE_LOW, int(packet["score"]))
     _put_points(row, ram.BEST_SCORES + 3 * (ram.BEST_SCORE_COUNT - 1), best)
     for address, name in ((ram.SCORE, "score"), (ram.START_BONUS, "bonus"), (ram.FRAMES, "frames")):
@@ -186,41 +183,42 @@ def _put_points(row: ram.Row, low: int, points: int) -> None:
 
 def _put_tube(row: ram.Row, values: npt.NDArray[np.float64], level: int, state: int) -> None:
     """The shape that has these angles, which is not always that of the level; spikes; and where the eye is."""
-    angles = _whole(values[observation.ANGLES], 15)
-    alike = (levels.TUBE_POINTS[:, 32:] == angles).all(1) & ((levels.TUBE_OPEN != 0) == (values[29] > 0.5))
+    angles = decode(values, layout.ANGLES)
+    is_open = values[layout.LEVEL_OPEN] > 0.5
+    alike = (levels.TUBE_POINTS[:, 32:] == angles).all(1) & ((levels.TUBE_OPEN != 0) == is_open)
     shape = int(alike.argmax()) if alike.any() else level % len(levels.SHAPES)
     row[ram.TUBE], row[ram.OPEN] = levels.TUBE_NUMBER[shape], levels.TUBE_OPEN[shape]
     row[ram.TUBE_X : ram.TUBE_X + 48] = levels.TUBE_POINTS[shape]
-    heights = _whole(values[observation.SPIKES], 255)
+    heights = decode(values, layout.SPIKES)
     row[ram.SPIKE : ram.SPIKE + ram.LANE_COUNT] = np.where(heights == 0, 0, 255 - heights)
-    row[ram.ZAP_TIMER] = timer if (timer := _whole(values[10], 19)) < 19 else 0xFF
-    row[ram.PULSE_PHASE] = _whole(values[78], 255)
+    row[ram.ZAP_TIMER] = timer if (timer := decode(values, layout.ZAP_TIMER)) < layout.ZAP_SCALE else 0xFF
+    row[ram.PULSE_PHASE] = decode(values, layout.PULSE_PHASE)
     parameters = levels.LEVEL_BYTES[levels.MEDIUM, min(level + 1, levels.LAST_LEVEL)]
     row[ram.PULSE_DEPTH] = parameters[levels.LEVEL_ADDRESSES == ram.PULSE_DEPTH][0]
-    row[ram.PLAYER_DEPTH] = _whole(values[8], 255)
+    row[ram.PLAYER_DEPTH] = decode(values, layout.PLAYER_DEPTH)
     fallen = int(row[ram.PLAYER_DEPTH]) - ram.RIM if state in (ram.ZOOM, ram.LEVEL_DONE) else 0
     eye = fallen - levels.SHAPES[shape].eye_distance & 0xFFFF
     row[ram.CAMERA_HIGH], row[ram.CAMERA_LOW] = eye >> 8, eye & 255
 
 
 def _put_player(row: ram.Row, values: npt.NDArray[np.float64]) -> None:
-    lane = int(_whole(values[observation.PLAYER_LANE], 15))
+    lane = int(decode(values, layout.PLAYER_LANE))
     row[ram.PLAYER_LANE], row[ram.PLAYER_POSITION] = lane, 16 * lane + 8
-    row[ram.PLAYER_EDGE] = _whole(values[7], 15) | (0 if values[6] > 0.5 else ram.DYING)
+    row[ram.PLAYER_EDGE] = decode(values, layout.PLAYER_EDGE) | (0 if values[layout.PLAYER_ALIVE] > 0.5 else ram.DYING)
     for depths, lanes, places, at, count in (
-        (ram.PSHOT_DEPTH, ram.PSHOT_LANE, observation.SHOT_LANES, observation.SHOT_DEPTHS, ram.PSHOT_COUNT),
-        (ram.ESHOT_DEPTH, ram.ESHOT_LANE, observation.ENEMY_SHOT_LANES, observation.ENEMY_SHOT_DEPTHS, ram.ESHOT_COUNT),
+        (ram.PSHOT_DEPTH, ram.PSHOT_LANE, layout.SHOT_LANES, layout.SHOT_DEPTHS, ram.PSHOT_COUNT),
+        (ram.ESHOT_DEPTH, ram.ESHOT_LANE, layout.ENEMY_SHOT_LANES, layout.ENEMY_SHOT_DEPTHS, ram.ESHOT_COUNT),
     ):
-        row[depths : depths + count] = np.floor(values[at] * 256 + _ALMOST)
-        row[lanes : lanes + count] = lane + _whole(values[places], 15) & 15
+        row[depths : depths + count] = np.floor(values[at] * layout.SHOT_SCALE + _ALMOST)
+        row[lanes : lanes + count] = lane + decode(values, places) & 15
 
 
 def _put_enemies(row: ram.Row, values: npt.NDArray[np.float64]) -> None:
-    depths = _whole(values[observation.ENEMY_DEPTHS], 255)
-    fields = values[observation.ENEMY_SLOTS].reshape(ram.ENEMY_COUNT, 6)
+    depths = decode(values, layout.ENEMY_DEPTHS)
+    fields = decode(values, layout.ENEMY_SLOTS).reshape(ram.ENEMY_COUNT, layout.SLOT_VALUES)
     for slot in np.flatnonzero(depths).tolist():
-        kind, rising, between, away, shoots, cargo = _whole(fields[slot] * (7, 1, 1, 1, 1, 3), 1).tolist()
-        place = 15 * float(values[observation.ENEMY_LANES][slot])
+        kind, rising, between, away, shoots, cargo = fields[slot].tolist()
+        place = layout.LANE_SCALE * float(values[layout.ENEMY_LANE + slot])
         turning = between and kind != ram.FUSEBALL
         if turning:  # the values hold how far it has come: whole lanes, and a part of the turn that ends in one
             whole = math.floor(place + _ALMOST) + 1 if rising else math.ceil(place - _ALMOST)

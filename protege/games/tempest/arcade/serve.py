@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from protege.evaluate import bootstrap, interquartile_mean, mean
 from protege.games.tempest.agents.players import BUILT_IN, Player
 from protege.games.tempest.arcade.bridge import Agent, Bridge, BridgeConfig, rehearse
 from protege.games.tempest.arcade.streams import Decisions, Game, Places
 from protege.games.tempest.task.env import Frames
+from protege.statistics import bootstrap, interquartile_mean, mean
 
 ROW_S: Final = 30.0  # between lines that say how it goes
 

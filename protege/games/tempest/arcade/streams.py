@@ -14,18 +14,16 @@ import numpy.typing as npt
 
 from protege.games.tempest.arcade import wire
 from protege.games.tempest.rules import ram
-from protege.games.tempest.rules.sim import Commands
-from protege.games.tempest.task.env import OBJECTIVE_SCALE, REWARD_LIMIT, SUBJECTIVE_SCALE, Frames
+from protege.games.tempest.task import observation as layout
+from protege.games.tempest.task.actions import joint_action, quantised
+from protege.games.tempest.task.env import Frames, new_frames
 from protege.games.tempest.task.observation import VALUES
-from protege.games.tempest.task.teacher import ACTIONS, quantised
+from protege.games.tempest.task.rewards import scaled_reward
 from protege.kernels import kernel
 
 Places = npt.NDArray[np.int64]  # (clients,), each from 0 to the greatest number of clients - 1
 Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float32]
-
-ALIVE: Final = 6  # which of the values says that the player lives
-LIVES: Final = 3  # and which, of 6, how many lives there are
 
 
 def _states(*those: int) -> Flags:
@@ -39,13 +37,6 @@ _IN_GAME: Final = _states(
     ram.NEW_LIFE, ram.PLAYING, ram.LIFE_LOST, ram.GAME_OVER, ram.DELAY, ram.LEVEL_DONE, ram.ZOOM_IN, ram.NEW_LIFE_PAUSE,
     ram.ZOOM,
 )  # fmt: skip
-_JOINT: Final = np.full((2, 2, 256), -1, np.int64)
-_JOINT[ACTIONS[:, 0], ACTIONS[:, 1], ACTIONS[:, 2].astype(np.int64) & 255] = np.arange(len(ACTIONS))
-
-
-def joint_actions(commands: Commands) -> npt.NDArray[np.int64]:
-    """Commands (clients, 3) as joint actions, -1 where the spinner is none of the 11 levels."""
-    return _JOINT[commands[:, 0], commands[:, 1], commands[:, 2].astype(np.int64) & 255]
 
 
 class Steps(NamedTuple):
@@ -71,9 +62,9 @@ class Steps(NamedTuple):
 class Decisions(NamedTuple):
     """What clients shall do."""
 
-    actions: npt.ArrayLike  # joint actions (clients,), or commands (clients, 3)
-    actors: npt.ArrayLike  # who chose them: numbers that come back in `Steps`
-    penalties: npt.ArrayLike = 0.0  # rewards for choosing them, which come back as well
+    actions: Any  # joint actions (clients,), or commands (clients, 3)
+    actors: Any  # who chose them: numbers that come back in `Steps`
+    penalties: Any = 0.0  # rewards for choosing them, which come back as well
 
 
 @dataclass(frozen=True)
@@ -123,12 +114,6 @@ CLIENT: Final = np.dtype(
 
 
 @kernel
-def _reward(client: Any) -> float:
-    total = OBJECTIVE_SCALE * client["objective"] + SUBJECTIVE_SCALE * client["subjective"]
-    return max(-REWARD_LIMIT, min(REWARD_LIMIT, total))
-
-
-@kernel
 def _put_step(client: Any, place: int, seen: Floats, ended: bool, cut: bool, steps: Steps, at: int) -> None:
     """The last decision of a client, as a step."""
     for i in range(VALUES):
@@ -136,7 +121,7 @@ def _put_step(client: Any, place: int, seen: Floats, ended: bool, cut: bool, ste
     steps.clients[at], steps.streams[at] = place, client["stream"]
     steps.actions[at], steps.advice[at], steps.actors[at] = client["action"], client["advice"], client["actor"]
     steps.penalties[at] = client["penalty"]
-    steps.rewards[at] = 0.0 if cut else _reward(client)
+    steps.rewards[at] = 0.0 if cut else scaled_reward(client["objective"], client["subjective"])
     steps.objectives[at] = 0.0 if cut else client["objective"]
     steps.terminated[at], steps.truncated[at] = ended, cut
 
@@ -147,15 +132,15 @@ def _put_frame(client: Any, packet: Any, seen: Floats, frames: Frames, at: int) 
     for i in range(VALUES):
         frames.observation[at, i] = seen[i]
     frames.objective[at], frames.subjective[at] = client["objective"], client["subjective"]
-    frames.reward[at] = _reward(client)
+    frames.reward[at] = scaled_reward(client["objective"], client["subjective"])
     frames.terminated[at], frames.over[at] = client["terminated"] != 0, False
     frames.score[at], frames.level[at] = client["score"], client["level"]
-    frames.lives[at], frames.frame[at] = int(round(seen[LIVES] * 6.0)), client["frames"] - 1
+    frames.lives[at], frames.frame[at] = int(round(seen[layout.LIVES] * layout.LIVES_SCALE)), client["frames"] - 1
     spinner = wire.spinner_to(packet)
     frames.advice[at, 0] = frames.advice_full[at, 0] = packet["advised_fire"]
     frames.advice[at, 1] = frames.advice_full[at, 1] = packet["advised_zap"]
     frames.advice[at, 2], frames.advice_full[at, 2] = quantised(spinner), spinner
-    client["advice"] = _JOINT[packet["advised_fire"], packet["advised_zap"], quantised(spinner) & 255]
+    client["advice"] = joint_action(packet["advised_fire"], packet["advised_zap"], quantised(spinner))
     client["terminated"] = 0
 
 
@@ -195,7 +180,7 @@ def _take(
         client, state, lost = clients[place], packet["state"], packet["done"] != 0
         real = packet["mode"] & ram.REAL_GAME != 0
         in_game = real and _IN_GAME[state]
-        control = real and _CONTROL[state] and values[i, ALIVE] > 0.5 and not lost
+        control = real and _CONTROL[state] and values[i, layout.PLAYER_ALIVE] > 0.5 and not lost
         follows = np.int64(packet["counter"]) == (client["counter"] + 1) & 0xFFFF
         stage, ended = client["stage"], False
         if stage == _AWAITED and follows:
@@ -234,15 +219,6 @@ def _new_steps(count: int) -> Steps:
     flags = [np.empty(count, np.bool_) for _ in range(2)]
     seen = np.empty((count, VALUES), np.float32)
     return Steps._make([*numbers[:2], seen, *numbers[2:4], *rewards[:2], *flags, numbers[4], rewards[2]])
-
-
-def _new_frames(count: int) -> Frames:
-    rewards = [np.empty(count, np.float32) for _ in range(3)]
-    flags = [np.empty(count, np.bool_) for _ in range(2)]
-    numbers = [np.empty(count, np.int64) for _ in range(4)]
-    commands = [np.empty((count, 3), np.int8) for _ in range(2)]
-    seen = np.empty((count, VALUES), np.float32)
-    return Frames._make([seen, *rewards, *flags, *numbers, *commands, np.empty(count)])
 
 
 class Streams:
@@ -286,7 +262,7 @@ class Streams:
         self.save_asked |= saves > 0
         for i in np.flatnonzero(games).tolist() if over else ():
             self._finish(int(places[i]), truncated=bool(games[i] == _TOO_LONG))
-        self._random.random(out=frames.chance)
+        self._random.random(out=frames.uniform)
         if told < count:
             steps = Steps._make([part[:told] for part in steps])
         if looked < count:
@@ -301,7 +277,7 @@ class Streams:
 
     def _frames_of(self, count: int) -> Frames:
         if count not in self._frames:
-            self._frames[count] = _new_frames(count)
+            self._frames[count] = new_frames(count)
         return self._frames[count]
 
     def _renumber(self, place: int) -> None:

@@ -15,7 +15,10 @@ import numpy.typing as npt
 from protege import ProtegeError
 from protege.games.tempest.rules.levels import START_LEVELS
 from protege.games.tempest.rules.sim import Commands
+from protege.games.tempest.task import observation as layout
+from protege.games.tempest.task.actions import turn_by
 from protege.games.tempest.task.observation import VALUES
+from protege.games.tempest.task.rewards import MOST_POINTS, MOST_SHAPING
 from protege.kernels import kernel
 
 PORT: Final = 9999
@@ -56,8 +59,6 @@ LENGTH: Final = FRAME.itemsize - PREFIX  # what the length of a whole frame says
 LONGEST: Final = 4096  # a record that claims to be longer is not waited for
 NO_TARGET: Final = -32768  # read as -1
 TOLERANCE: Final = 1e-4  # how far a value may lie outside [-1, 1]
-MOST_POINTS: Final = 2000.0  # of the objective reward in one tick, either way: a death, and a superzapper charge
-MOST_SHAPING: Final = 10.0  # of the subjective reward
 SCORE_WRAP: Final = 1_000_000
 NOTHING_SENT: Final = -1000  # in place of a command, before the first one
 
@@ -87,9 +88,9 @@ _FINE, _WRONG_COUNT, _NOT_FINITE, _OUT_OF_RANGE, _CONTRADICTION, _WRONG_ECHO = r
 
 
 @kernel
-def _is_alike(value: float, scale: float, byte: int) -> bool:
+def _is_alike(value: float, scale: int, byte: int) -> bool:
     """Whether a value and the byte it was made of tell the same."""
-    return abs(value * scale - min(float(byte), scale)) < 0.01
+    return abs(value * scale - min(float(byte), float(scale))) < 0.01
 
 
 @kernel
@@ -117,10 +118,10 @@ def _fault(packet: Any, values: Values, sent: Sent) -> int:
     ):
         return _OUT_OF_RANGE
     if not (
-        _is_alike(values[0], 36.0, packet["state"])
-        and _is_alike(values[1], 255.0, packet["mode"])
-        and _is_alike(values[28], 98.0, packet["level"])
-        and _is_alike(values[29], 1.0, packet["open"])
+        _is_alike(values[layout.GAME_STATE], layout.STATE_SCALE, packet["state"])
+        and _is_alike(values[layout.GAME_MODE], layout.BYTE_SCALE, packet["mode"])
+        and _is_alike(values[layout.LEVEL_NUMBER], layout.LEVEL_SCALE, packet["level"])
+        and _is_alike(values[layout.LEVEL_OPEN], 1, packet["open"])
     ):
         return _CONTRADICTION
     echoed = packet["fire"] == sent[0] and packet["zap"] == sent[1] and packet["spinner"] == sent[2]
@@ -152,8 +153,7 @@ def spinner_to(packet: Any) -> int:
     away: int = np.int64(packet["target"]) - np.int64(packet["lane"])  # type: ignore[assignment]
     if packet["open"] == 0:
         away = (away + 7 & 15) - 7
-    turn = round(min(0.9, 0.3 + 0.05 * abs(away)) * 32) if away != 0 else 0
-    return -turn if away > 0 else turn
+    return turn_by(away)
 
 
 # --- replies -------------------------------------------------------------------------------------------------------

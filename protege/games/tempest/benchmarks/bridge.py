@@ -105,10 +105,11 @@ class _ArcadeClients:
     def against(self, act: Callable[[Any], Any], count: int, seconds: float) -> Figures:
         """The bridge with a player."""
         from protege.games.tempest.arcade.bridge import Agent, Bridge, BridgeConfig
+        from protege.games.tempest.arcade.streams import Decisions
 
         class Playing(Agent):
-            def decide(self, frames: Any, clients: Any) -> tuple[Any, int]:
-                return act(frames), 0
+            def decide(self, frames: Any, clients: Any) -> Decisions:
+                return Decisions(act(frames), 0)
 
         with Bridge(Playing(), BridgeConfig(port=0, screens=Path(self.folder.name))) as server:
             return self.play(server.port, count, seconds)
@@ -118,7 +119,6 @@ class _ArcadeClients:
         import threading
 
         from protege.games.tempest.agents.attention import (
-            FACTORS,
             AttentionConfig,
             RainbowPupil,
             build_network,
@@ -126,6 +126,7 @@ class _ArcadeClients:
         )
         from protege.games.tempest.arcade.bridge import Agent, Bridge, BridgeConfig, step_back
         from protege.games.tempest.arcade.streams import Decisions
+        from protege.games.tempest.task.actions import FACTORS
         from protege.learn.rainbow import Rainbow, RainbowConfig
         from protege.learn.replay import Actor
 
@@ -250,7 +251,9 @@ def _arcade_clients() -> None:
 def _recorded_packets(games: int, frames: int) -> list[list[bytearray]]:
     """So many packets of each of some games that the teacher plays."""
     from protege.games.tempest.arcade import wire
+    from protege.games.tempest.task import observation as layout
     from protege.games.tempest.task.env import Games, starts
+    from protege.games.tempest.task.observation import decode
 
     table = Games(starts(games, level=[1 + game % 12 for game in range(games)]))
     for _ in range(200):  # past the quiet beginning
@@ -260,9 +263,9 @@ def _recorded_packets(games: int, frames: int) -> list[list[bytearray]]:
         seen = table.step(table.frames.advice)
         packets, values = wire.new_packets(games), seen.observation
         packets["values"], packets["objective"], packets["subjective"] = values, seen.objective, seen.subjective
-        packets["state"], packets["mode"] = np.round(values[:, 0] * 36), np.round(values[:, 1] * 255)
-        packets["level"], packets["open"], packets["score"] = seen.level - 1, values[:, 29], seen.score
-        packets["lane"] = packets["target"] = np.round(values[:, 5] * 15)
+        packets["state"], packets["mode"] = decode(values, layout.GAME_STATE), decode(values, layout.GAME_MODE)
+        packets["level"], packets["open"], packets["score"] = seen.level - 1, values[:, layout.LEVEL_OPEN], seen.score
+        packets["lane"] = packets["target"] = decode(values, layout.PLAYER_LANE)
         for game in range(games):
             found[game].append(bytearray(packets[game].tobytes()))
     assert not table.frames.over.any(), "frames of a game that is over ask for no decision"

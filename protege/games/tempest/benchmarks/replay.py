@@ -23,7 +23,8 @@ def rainbow_update(seconds: float, stored: int = 1_000_000) -> Figures:
     """
     import torch
 
-    from protege.games.tempest.agents.attention import FACTORS, AttentionConfig, RainbowPupil, build_network, shape_of
+    from protege.games.tempest.agents.attention import AttentionConfig, RainbowPupil, build_network, shape_of
+    from protege.games.tempest.task.actions import FACTORS
     from protege.learn.rainbow import Rainbow, RainbowConfig
 
     torch.set_num_threads(1)

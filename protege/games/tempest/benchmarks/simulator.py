@@ -96,7 +96,7 @@ def tempest_profile(seconds: float) -> Figures:
     """
     from protege.games.tempest.rules import enemies, nymphs, player, ram, sim
     from protege.games.tempest.rules.ram import Row, Rows
-    from protege.games.tempest.task import env, observation, teacher
+    from protege.games.tempest.task import env, observation, rewards, teacher
     from protege.kernels import kernel
 
     games = env.Games(env.starts(1024, level=[1 + i % 40 for i in range(1024)]))
@@ -127,15 +127,15 @@ def tempest_profile(seconds: float) -> Figures:
         teacher.advise(row, teacher.MEET)
 
     @kernel
-    def rewards(row: Row) -> None:
-        row[ram.PREVIOUS_KNOWN] = np.uint8(1 + 0 * (env.objective_reward(row) + env.subjective_reward(row)))
+    def both_rewards(row: Row) -> None:
+        row[ram.PREVIOUS_KNOWN] = np.uint8(1 + 0 * (rewards.objective_reward(row) + rewards.subjective_reward(row)))
 
     parts = {
         "player_moves": player.move_player, "player_fires": player.fire, "nymphs": nymphs.move_nymphs,
         "enemies_move": enemies.move_enemies, "enemy_shots": enemies.move_enemy_shots,
         "player_shots": player.move_player_shots, "enemies_fire": enemies.enemies_fire, "hits": player.check_shots,
         "explosions": sim.run_blasts, "remembering": sim.remember, "whole_tick": whole_tick,
-        "teacher": advice, "rewards": rewards,
+        "teacher": advice, "rewards": both_rewards,
     }  # fmt: skip
     loops = {name: over_all(part) for name, part in parts.items()}
     loops["observation"] = lambda rows: observe_all(rows, seen)

@@ -21,8 +21,8 @@ def training(seconds: float) -> Figures:
     from pathlib import Path
 
     from protege.games.tempest.training.config import TempestConfig
-    from protege.games.tempest.training.train import train
-    from protege.train.loop import Observer
+    from protege.games.tempest.training.trainer import TRAINER
+    from protege.train.loop import Observer, train
 
     class Timing(Observer):
         """An observer with a clock."""
@@ -41,11 +41,11 @@ def training(seconds: float) -> Figures:
     def rate_of(config: TempestConfig) -> tuple[float, Timing]:
         timing = Timing()
         with tempfile.TemporaryDirectory() as folder:
-            train(config, timing, folder=Path(folder))
+            train(TRAINER, config, timing, folder=Path(folder))
         return timing.frames / (timing.ended - timing.began), timing
 
     slice_s = max(8.0, seconds / 4)
-    together = TempestConfig(minutes=slice_s / 60, exam_seconds=slice_s)
+    together = TempestConfig(minutes=slice_s / 60, eval_seconds=slice_s)
     rates, alone, shares = [], [], []
     for _ in range(2):
         rate, timing = rate_of(together)
@@ -53,7 +53,7 @@ def training(seconds: float) -> Figures:
         shares.append({name: value for name, value in timing.figures.items() if name.startswith("share_")})
         # The same schedule, so many frames that both take about as long; exams at the same point.
         frames = int(rate * slice_s / 2)
-        in_turn = TempestConfig(frames=frames, exam_every=frames // 2, deterministic=True)
+        in_turn = TempestConfig(frames=frames, eval_every=frames // 2, deterministic=True)
         alone.append(rate_of(in_turn)[0])
     found = {name: float(np.mean([share[name] for share in shares])) for name in shares[0]}
     both = {"frames_per_s": float(np.median(rates)), "frames_per_s_one_thread": float(np.median(alone))}
@@ -71,9 +71,9 @@ def dashboard(seconds: float) -> Figures:
 
     from protege.dashboard.process import READY, ServerProcess
     from protege.games.tempest.training.config import PRESETS
-    from protege.games.tempest.training.train import train
+    from protege.games.tempest.training.trainer import TRAINER
     from protege.runs.run import Training
-    from protege.train.loop import LOG_SECONDS, Observer
+    from protege.train.loop import LOG_SECONDS, Observer, train
 
     class Meter(Observer):
         """The training's observer: sends viewers in and out, and notes what a frame cost meanwhile."""
@@ -125,10 +125,10 @@ def dashboard(seconds: float) -> Figures:
 
     meter = Meter()
     never = 1e9
-    config = replace(PRESETS["laptop"], minutes=0.0, exam_games=8, exam_seconds=never, autosave_seconds=never)
+    config = replace(PRESETS["laptop"], minutes=0.0, eval_games=8, eval_seconds=never, autosave_seconds=never)
     with tempfile.TemporaryDirectory() as folder:
         try:
-            train(config, meter, name="watched", folder=Path(folder), prepare=meter.prepare)
+            train(TRAINER, config, meter, name="watched", folder=Path(folder), prepare=meter.prepare)
         finally:
             meter.page.close()
             if meter.viewers is not None:

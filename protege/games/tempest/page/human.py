@@ -10,12 +10,12 @@ import msgspec
 import numpy as np
 
 from protege import ProtegeError
-from protege.evaluate import EVALUATION
 from protege.games.tempest.page.live import RATE, Command, Table, WatchedPlayer, figures_of, score_of
 from protege.games.tempest.rules import sim
 from protege.games.tempest.rules.levels import LAST_LEVEL
 from protege.games.tempest.task.env import starts
 from protege.runs.files import replacing
+from protege.seeds import EVALUATION
 
 
 class Best(msgspec.Struct, frozen=True):

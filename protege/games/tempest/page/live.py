@@ -22,18 +22,18 @@ import numpy as np
 import numpy.typing as npt
 
 from protege import ProtegeError
-from protege.evaluate import EVALUATION
 from protege.games.tempest.agents.players import BUILT_IN, CHAMPIONS, Player, checkpoint_of, find_player
 from protege.games.tempest.arcade.screens import Arcade, Screen, activity, arcades, memory_of
 from protege.games.tempest.rules import ram, sim
 from protege.games.tempest.rules.ram import Row
 from protege.games.tempest.rules.sim import Commands
 from protege.games.tempest.task import drawing
-from protege.games.tempest.task.env import Frames, Games, starts, to_commands
+from protege.games.tempest.task.actions import ACTIONS, to_commands
+from protege.games.tempest.task.env import Frames, Games, starts
 from protege.games.tempest.task.observation import VALUES
 from protege.games.tempest.task.recordings import Moves
-from protege.games.tempest.task.teacher import ACTIONS
 from protege.runs.run import RunError, open_run
+from protege.seeds import EVALUATION
 
 if TYPE_CHECKING:
     from protege.games.tempest.agents.attention import Thoughts  # torch takes a second to import, and scripts need none
@@ -152,7 +152,7 @@ def _say(
         said["values"] = [[*ACTIONS[a].tolist(), round(float(values[g, a]), 4)] for a in best]
         said["range"] = [round(float(values[g].min()), 4), round(float(values[g].max()), 4)]
         if decided.thoughts is not None and g == 0:  # only the first game's reasons are shown
-            said["chances"] = np.round(1000 * decided.thoughts.chances[g, best]).astype(int).tolist()
+            said["chances"] = np.round(1000 * decided.thoughts.probabilities[g, best]).astype(int).tolist()
             said["support"] = [float(decided.thoughts.support[0]), float(decided.thoughts.support[-1])]
     return said
 

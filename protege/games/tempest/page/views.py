@@ -8,7 +8,6 @@ import msgspec
 
 from protege import ProtegeError
 from protege.dashboard.live import Page, Tab
-from protege.evaluate import EVALUATION
 from protege.games.tempest.agents.players import BUILT_IN, CHAMPIONS
 from protege.games.tempest.arcade.screens import arcades
 from protege.games.tempest.arcade.wire import PORT
@@ -20,6 +19,7 @@ from protege.games.tempest.task.recordings import SUFFIX, Recording, load_record
 from protege.league.league import open_league
 from protege.runs.metrics import near
 from protege.runs.run import Run, checked_name, list_runs, open_run, runs_folder
+from protege.seeds import EVALUATION
 
 
 class TempestViews:

@@ -39,27 +39,26 @@ class _Shape:
     angle: str  # 16 hexadecimal digits, 22.5 degrees each
     eye_distance: int  # the camera rests this far in front of the rim
     camera_height: int
-    screen_y: int
 
 
 # In the order in which the levels use them; the sixteen repeat.
 SHAPES: Final = (
-    _Shape(0, "circle", False, "f0e7cfaa805631191019315680aacfe7", "80aacfe7f0e7cfaa8056311910193156", "56789abcdef01234", 0x18, 0x50, -192),
-    _Shape(1, "square", False, "f0f0f0b8804810101010104880b8f0f0", "80b8f0f0f0f0f0b88048101010101048", "448888cccc000044", 0x1C, 0x50, -224),
-    _Shape(2, "plus", False, "f0f0b8b8804848101010484880b8b8f0", "80b8b8f0f0f0b8b88048481010104848", "48488c8cc0c00404", 0x18, 0x50, -192),
-    _Shape(3, "bow tie", False, "ecd5b190704f2b14142b4f7090b1d5ec", "94b0b8a7a7b8b0946c5048595948506c", "679879acef10f124", 0x0F, 0x68, -128),
-    _Shape(4, "pinched cross", False, "f0c0a0946c6040101040606c94a0c0f0", "96a3c5f0f0c5a3966a5d3b10103b5d6a", "7658ba9cfed03214", 0x18, 0x50, -192),
-    _Shape(5, "triangle", False, "d9c2ac978069523c2710355a80a6caf0", "3d6a97c4f0c4976a3d10101010101010", "5555bbbbb0000005", 0x18, 0x50, -192),
-    _Shape(6, "clover", False, "eae09c8064201650162064809ce0eab0", "a0e0eab0eae0a0806020165016206080", "48b58ce9c03d0472", 0x18, 0x68, -144),
-    _Shape(7, "V", True, "101e2c3a48566470909eacbac8d6e4f0", "f0d0b090705030101030507090b0d0f0", "ddddddd033333330", 0x18, 0xB0, 96),
-    _Shape(13, "stairs", True, "10103030505070709090b0b0d0d0f0f0", "90707050503030101030305050707090", "c0c0c0c040404040", 0x0C, 0xB0, 320),
-    _Shape(9, "U", True, "101010101629466997bad7eaf0f0f0f0", "f0cba6805c3920121220395c80a6cbf0", "cccdeff011234440", 0x18, 0x50, -224),
-    _Shape(8, "flat line", True, "101e2d3c4b5a69788796a5b4c3d2e1f0", "40404040404040404040404040404040", "0000000000000000", 0x0A, 0xA0, 256),
-    _Shape(12, "heart", False, "daa48780795c261010204880b8e0f0f0", "e4e8b780b7e8e4b27a47201020477ab2", "8bc458bcdef12345", 0x18, 0x20, -352),
-    _Shape(14, "star", False, "b0805047183018475080b0b9e8d4e8b9", "e6d0e6b9ae805247143014475280aeb9", "a6c8ea0c2e406284", 0x14, 0x60, -192),
-    _Shape(15, "wave", True, "101e21283c5566738d9aabc4d8dfe2f0", "7e6a513a2c2c384e4e382c2c3a516a7e", "ecde0220ee023420", 0x0A, 0xA0, 256),
-    _Shape(10, "crooked V", True, "102430363e495a7594a4acbadae2eaf0", "c0a68a6a4a2f1424203959757290b0d0", "edcddd1f23303330", 0x10, 0x90, 64),
-    _Shape(11, "figure eight", False, "80704820102048708090b8e0f0e0b890", "8057485780a9baa98057485780a9baa9", "b97531fddf13579b", 0x0F, 0x80, 0),
+    _Shape(0, "circle", False, "f0e7cfaa805631191019315680aacfe7", "80aacfe7f0e7cfaa8056311910193156", "56789abcdef01234", 0x18, 0x50),
+    _Shape(1, "square", False, "f0f0f0b8804810101010104880b8f0f0", "80b8f0f0f0f0f0b88048101010101048", "448888cccc000044", 0x1C, 0x50),
+    _Shape(2, "plus", False, "f0f0b8b8804848101010484880b8b8f0", "80b8b8f0f0f0b8b88048481010104848", "48488c8cc0c00404", 0x18, 0x50),
+    _Shape(3, "bow tie", False, "ecd5b190704f2b14142b4f7090b1d5ec", "94b0b8a7a7b8b0946c5048595948506c", "679879acef10f124", 0x0F, 0x68),
+    _Shape(4, "pinched cross", False, "f0c0a0946c6040101040606c94a0c0f0", "96a3c5f0f0c5a3966a5d3b10103b5d6a", "7658ba9cfed03214", 0x18, 0x50),
+    _Shape(5, "triangle", False, "d9c2ac978069523c2710355a80a6caf0", "3d6a97c4f0c4976a3d10101010101010", "5555bbbbb0000005", 0x18, 0x50),
+    _Shape(6, "clover", False, "eae09c8064201650162064809ce0eab0", "a0e0eab0eae0a0806020165016206080", "48b58ce9c03d0472", 0x18, 0x68),
+    _Shape(7, "V", True, "101e2c3a48566470909eacbac8d6e4f0", "f0d0b090705030101030507090b0d0f0", "ddddddd033333330", 0x18, 0xB0),
+    _Shape(13, "stairs", True, "10103030505070709090b0b0d0d0f0f0", "90707050503030101030305050707090", "c0c0c0c040404040", 0x0C, 0xB0),
+    _Shape(9, "U", True, "101010101629466997bad7eaf0f0f0f0", "f0cba6805c3920121220395c80a6cbf0", "cccdeff011234440", 0x18, 0x50),
+    _Shape(8, "flat line", True, "101e2d3c4b5a69788796a5b4c3d2e1f0", "40404040404040404040404040404040", "0000000000000000", 0x0A, 0xA0),
+    _Shape(12, "heart", False, "daa48780795c261010204880b8e0f0f0", "e4e8b780b7e8e4b27a47201020477ab2", "8bc458bcdef12345", 0x18, 0x20),
+    _Shape(14, "star", False, "b0805047183018475080b0b9e8d4e8b9", "e6d0e6b9ae805247143014475280aeb9", "a6c8ea0c2e406284", 0x14, 0x60),
+    _Shape(15, "wave", True, "101e21283c5566738d9aabc4d8dfe2f0", "7e6a513a2c2c384e4e382c2c3a516a7e", "ecde0220ee023420", 0x0A, 0xA0),
+    _Shape(10, "crooked V", True, "102430363e495a7594a4acbadae2eaf0", "c0a68a6a4a2f1424203959757290b0d0", "edcddd1f23303330", 0x10, 0x90),
+    _Shape(11, "figure eight", False, "80704820102048708090b8e0f0e0b890", "8057485780a9baa98057485780a9baa9", "b97531fddf13579b", 0x0F, 0x80),
 )  # fmt: skip
 
 # What the tube-loading routine copies, by position 0..15 in that order.

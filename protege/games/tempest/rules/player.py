@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from protege.games.tempest.rules import ram
-from protege.games.tempest.rules.enemies import BLAST_ENEMY, BLAST_FUSEBALL, start_blast
+from protege.games.tempest.rules.motion import BLAST_ENEMY, BLAST_FUSEBALL, start_blast
 from protege.games.tempest.rules.nymphs import random_byte, release_cargo
 from protege.games.tempest.rules.ram import Row, get
 from protege.kernels import kernel
@@ -128,8 +128,8 @@ def destroy_enemy(row: Row, slot: int, by_zap: bool) -> None:
     shot_fuseball = kind == ram.FUSEBALL and not by_zap
     points = 0
     if shot_fuseball:
-        chance = random_byte(row) & 7
-        worth = 1 if chance == 1 else (2 if chance == 2 else 0)
+        drawn = random_byte(row) & 7
+        worth = 1 if drawn == 1 else (2 if drawn == 2 else 0)
         points = 250 * (worth + 1)
         start_blast(row, BLAST_FUSEBALL + worth, lane, depth)
     else:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protege.kernels import kernel
+from protege.seeds import STREAM_STEP, random_bits
 
 Row = npt.NDArray[np.uint8]  # (ROW_BYTES,)
 Rows = npt.NDArray[np.uint8]  # (games, ROW_BYTES)
@@ -166,9 +167,9 @@ DEMO: Final = 0x86D
 ROW_BYTES: Final = 0x880
 
 # What the player's stream is for: so many numbers a frame.
-CHANCE_OF_FIRE: Final = 1  # the teacher's
-CHANCE_TO_ACT: Final = 2  # handed to whoever plays
-PLAYER_CHANCES: Final = 2
+FOR_FIRE: Final = 1  # the teacher's
+FOR_PLAYER: Final = 2  # handed to whoever plays
+PLAYER_UNIFORMS: Final = 2
 
 # GAME_STATE values.
 NEW_GAME: Final = 0x00
@@ -258,17 +259,6 @@ def add_to_word(row: Row, address: int, amount: int) -> None:
     put_word(row, address, get_word(row, address) + np.uint64(amount))
 
 
-STREAM_STEP: Final = np.uint64(0x9E3779B97F4A7C15)
-
-
-@kernel
-def random_bits(state: np.uint64) -> np.uint64:
-    """64 random bits from a state of a stream (splitmix64)."""
-    z = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
-
-
 @kernel
 def next_random(row: Row, stream: int) -> np.uint64:
     """The next 64 random bits of a stream, advancing it."""
@@ -278,9 +268,9 @@ def next_random(row: Row, stream: int) -> np.uint64:
 
 
 @kernel
-def player_chance(row: Row, number: int) -> float:
+def player_uniform(row: Row, number: int) -> float:
     """The player's random numbers of this frame, in [0, 1): the same as often as it is looked at."""
-    place = np.uint64(PLAYER_CHANCES) * get_word(row, FRAMES) + np.uint64(number)
+    place = np.uint64(PLAYER_UNIFORMS) * get_word(row, FRAMES) + np.uint64(number)
     state = get_word(row, PLAYER_STREAM) + place * STREAM_STEP
     return np.float64(random_bits(state) >> np.uint64(11)) * 2.0**-53
 

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from protege import ProtegeError
 from protege.games.tempest.rules import levels, ram
-from protege.games.tempest.rules.enemies import enemies_fire, kill_player, move_enemies, move_enemy_shots
+from protege.games.tempest.rules.enemies import enemies_fire, move_enemies, move_enemy_shots
+from protege.games.tempest.rules.motion import kill_player
 from protege.games.tempest.rules.nymphs import move_nymphs
 from protege.games.tempest.rules.player import check_shots, clear_shots, fire, move_player, move_player_shots, superzap
 from protege.games.tempest.rules.ram import Row, Rows, get
@@ -230,13 +231,6 @@ def step_game(row: Row, fire_down: bool, zap_down: bool, start_down: bool, spinn
 def is_over(row: Row) -> bool:
     """The real game has ended and its score stands."""
     return row[ram.GAME_STATE] == ram.HIGH_SCORE_CHECK
-
-
-@kernel
-def skip_to_control(row: Row) -> None:
-    """Ticks with neutral controls until the player has control again, or the game is over."""
-    while not ram.in_control(row) and not is_over(row):
-        step_game(row, False, False, False, 0)
 
 
 @kernel

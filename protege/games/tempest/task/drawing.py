@@ -1,19 +1,16 @@
-"""RAM -> picture: coloured vectors, pixels, recordings.
+"""RAM -> picture: coloured vectors, pixels.
 
 `vectors` turns a game's bytes into a `Picture`, a plain list of coloured lines that a canvas can draw as well,
-`rasterise` that into pixels with a vector tube's soft glow (`render` does both), `write_recording` pixels into a file.
+`rasterise` that into pixels with a vector tube's soft glow (`render` does both).
 Points are complex numbers (x + iy) throughout, so that turning and scaling a shape is one multiplication. The tube's
-points are the machine's (0..255, y up) with a depth; on the picture both axes run from -1 to 1, y up. A little above
-600 lines, a fifth of them the tables of shapes and letters.
+points are the machine's (0..255, y up) with a depth; on the picture both axes run from -1 to 1, y up.
 """
 
 import cmath
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -200,8 +197,8 @@ class _Scene:
         visible = distance.max(axis=1) >= _NEAR
         points, distance = points[visible], distance[visible]
         nearer, further = distance.min(axis=1, keepdims=True), distance.max(axis=1, keepdims=True)
-        share = np.where(nearer < _NEAR, (_NEAR - nearer) / np.maximum(further - nearer, 1e-9), 0.0)
-        points = np.where(distance < _NEAR, points + share * (points[:, ::-1] - points), points)
+        fraction = np.where(nearer < _NEAR, (_NEAR - nearer) / np.maximum(further - nearer, 1e-9), 0.0)
+        points = np.where(distance < _NEAR, points + fraction * (points[:, ::-1] - points), points)
         ends = self._centre + (points - self._eye) * (self._scale / np.maximum(distance, _NEAR))
         counts, colours, lights = zip(*self._ink)
         # A tube far away is many lines on few pixels: dimmed, or it would be a white blot.
@@ -281,9 +278,9 @@ def _flipping(scene: _Scene, slot: int) -> Place:
     to_go = (memory[ram.ENEMY_EDGE + slot] - angle) & 15
     if to_go == 0 and memory[ram.ENEMY_TYPE + slot] & ram.INCREASING:
         to_go = steps  # a whole turn that has just begun; a finished flip is no longer one
-    share = min(1.0, to_go / steps)
+    fraction = min(1.0, to_go / steps)
     turn = (cmath.phase(back) - cmath.phase(ahead)) % (2 * math.pi)
-    along = cmath.rect(abs(ahead) * (1 - share) + abs(back) * share, cmath.phase(ahead) + share * turn)
+    along = cmath.rect(abs(ahead) * (1 - fraction) + abs(back) * fraction, cmath.phase(ahead) + fraction * turn)
     return corner + along / 2, along
 
 
@@ -352,19 +349,19 @@ def _draw_blasts(scene: _Scene) -> None:
             continue
         place = scene.lane(memory[ram.BLAST_LANE + slot])
         if kind == 1:
-            share = min(phase, 21) / 21
+            fraction = min(phase, 21) / 21
             for i, colour in enumerate((WHITE, YELLOW, RED)):
-                splash = cmath.rect(1.5 * max(0.0, share - 0.12 * i), 0.25 * i) * _SPLASH
-                scene.shape(place, splash, depth, colour, 1.7 - share)
+                splash = cmath.rect(1.5 * max(0.0, fraction - 0.12 * i), 0.25 * i) * _SPLASH
+                scene.shape(place, splash, depth, colour, 1.7 - fraction)
             scene.shape(place, 0.9 * _BURST, depth, WHITE if scene.tick & 1 else YELLOW, 1.2)
         elif 2 <= kind <= 4:
             points, colour = (("250", GREEN), ("500", YELLOW), ("750", RED))[kind - 2]
             upright = place[0], complex(abs(place[1]), 0.0)
             scene.shape(upright, (0.3 + min(phase, 32) / 80) * _text(points), depth, colour, 1.4)
         else:
-            share = min(phase, 16) / 16
-            burst = cmath.rect(0.25 + 0.4 * share, float(slot)) * _BURST
-            scene.shape(place, burst, depth, scene.colours.flipper if kind == 5 else WHITE, 1.7 - share)
+            fraction = min(phase, 16) / 16
+            burst = cmath.rect(0.25 + 0.4 * fraction, float(slot)) * _BURST
+            scene.shape(place, burst, depth, scene.colours.flipper if kind == 5 else WHITE, 1.7 - fraction)
 
 
 def _best(memory: bytes, place: int) -> tuple[str, str]:
@@ -577,60 +574,3 @@ def render(row: NDArray[np.uint8], width: int = 480, height: int = 480) -> NDArr
     pixels = np.empty((height, width, 3), np.uint8)
     rasterise(vectors(row), pixels)
     return pixels
-
-
-def check_recording_path(path: Path) -> str:
-    """The file's ending, if a recording can be written there: asked before a game is played for it."""
-    ending = path.suffix.lower()
-    if ending not in (".gif", ".mp4", ".webm"):
-        raise ProtegeError(f"a recording's file name must end in .gif, .mp4 or .webm; got {path.name!r}")
-    if not path.parent.is_dir():
-        raise ProtegeError(f"cannot write {path}: there is no folder {path.parent}")
-    return ending
-
-
-def write_recording(pictures: Iterable[NDArray[np.uint8]], path: str | Path, frames_per_second: float) -> None:
-    """Write pictures (height, width, 3) of one size as a GIF, MP4 or WebM file, by the ending of `path`."""
-    path = Path(path)
-    ending = check_recording_path(path)
-    if not (math.isfinite(frames_per_second) and 0 < frames_per_second <= 240):
-        raise ProtegeError(f"frames per second must be above 0 and at most 240; got {frames_per_second}")
-    frames = iter(pictures)
-    if (first := next(frames, None)) is None:
-        raise ProtegeError(f"cannot write {path.name}: no pictures were given")
-    write = _write_gif if ending == ".gif" else _write_video
-    try:
-        write(chain([first], frames), path, frames_per_second)
-    except ImportError as missing:
-        raise ProtegeError(f"writing {ending} files needs {missing.name}: pip install 'protege[viewer]'") from missing
-
-
-def _write_gif(pictures: Iterable[NDArray[np.uint8]], path: Path, frames_per_second: float) -> None:
-    """One palette for the whole file and only what changes from picture to picture: small, and nothing flickers."""
-    from PIL import Image
-
-    # Five bits a channel: the faintest glow becomes background, and more of a picture equals the one before.
-    frames = [np.ascontiguousarray(picture & 0xF8) for picture in pictures]
-    sample = np.concatenate([frame[::4, ::2] for frame in frames[:: len(frames) // 256 + 1]])
-    shared = Image.fromarray(sample).quantize(255, dither=Image.Dither.NONE)
-    images = [Image.fromarray(frame).quantize(palette=shared, dither=Image.Dither.NONE) for frame in frames]
-    table = bytes(shared.getpalette() or []).ljust(768, b"\0")
-    # The format counts hundredths; browsers slow down whatever is shorter than two of them.
-    ends = np.round(np.arange(len(images) + 1) * 100 / frames_per_second).astype(np.int64)
-    durations = (10 * np.maximum(2, np.diff(ends))).tolist()
-    images[0].save(
-        path, save_all=True, append_images=images[1:], duration=durations, loop=0, disposal=1, palette=table,
-        optimize=True, transparency=255,
-    )  # fmt: skip
-
-
-def _write_video(pictures: Iterable[NDArray[np.uint8]], path: Path, frames_per_second: float) -> None:
-    import av  # noqa: F401 - imageio needs it and would not say where to get it
-    import imageio.v3
-
-    codec = "libx264" if path.suffix.lower() == ".mp4" else "libvpx-vp9"
-    with imageio.v3.imopen(path, "w", plugin="pyav") as file:
-        file.init_video_stream(codec, fps=float(frames_per_second), pixel_format="yuv420p")
-        for picture in pictures:
-            height, width = picture.shape[:2]  # these formats hold even sizes only
-            file.write_frame(np.pad(picture, ((0, height % 2), (0, width % 2), (0, 0))))

@@ -1,4 +1,4 @@
-"""The task: episodes, rewards and many games at once. Commands in, Frames out.
+"""The task: many games at once. Commands in, Frames out.
 
 `Games` is what learners and evaluation use: rows of memory advanced in place by compiled code. Only frames count: ticks
 in which the player has control; the ticks between two frames (dying, zooming in, menus) pass inside a step.
@@ -14,20 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from protege import ProtegeError
-from protege.evaluate import TRAINING, seed_of
 from protege.games.tempest.rules import ram, sim
 from protege.games.tempest.rules.ram import Row, Rows, get
 from protege.games.tempest.rules.sim import Commands
+from protege.games.tempest.task.actions import quantised, to_commands
 from protege.games.tempest.task.observation import VALUES, observe, observe_level
-from protege.games.tempest.task.teacher import ACTIONS, RULE_SETS, advise, quantised, spinner_to
+from protege.games.tempest.task.rewards import died, objective_reward, scaled_reward, subjective_reward
+from protege.games.tempest.task.teacher import RULE_SETS, advise, spinner_to
 from protege.kernels import announce_compilation, kernel
+from protege.seeds import TRAINING, seed_of
 
 TASK_VERSION: Final = 1  # rules, observation and rewards; a checkpoint of another version is refused
-OBJECTIVE_SCALE: Final = 0.01
-SUBJECTIVE_SCALE: Final = 0.01
-REWARD_LIMIT: Final = 10.0
-DEATH_PENALTY: Final = -1000.0
-LEVEL_BONUS: Final = 1000  # score changes from here on are level bonuses, and not paid
 
 Floats = npt.NDArray[np.float32]
 Signal = npt.NDArray[np.int64]
@@ -48,10 +45,11 @@ class Frames(NamedTuple):
     frame: npt.NDArray[np.int64]  # frames played in this game
     advice: Commands  # the teacher's command, its spinner one of the 11 levels
     advice_full: Commands  # the same with the spinner up to 29
-    chance: npt.NDArray[np.float64]  # a random number from the player's own stream, fresh every frame
+    uniform: npt.NDArray[np.float64]  # a random number from the player's own stream, fresh every frame
 
 
-def _empty_frames(games: int) -> Frames:
+def new_frames(games: int) -> Frames:
+    """Frames to be filled in."""
     rewards = [np.zeros(games, np.float32) for _ in range(3)]
     flags = [np.zeros(games, np.bool_) for _ in range(2)]
     counts = [np.zeros(games, np.int64) for _ in range(4)]
@@ -60,59 +58,14 @@ def _empty_frames(games: int) -> Frames:
     return Frames._make([observation, *rewards, *flags, *counts, *commands, np.zeros(games)])
 
 
-# --- rewards -------------------------------------------------------------------------------------------------------
-
-
-@kernel
-def objective_reward(row: Row) -> float:
-    """Points of the last tick, without level bonuses; a death costs instead of paying."""
-    if row[ram.PREVIOUS_KNOWN] == 0:
-        return 0.0
-    if row[ram.PLAYER_EDGE] & ~row[ram.PREVIOUS_PLAYER_EDGE] & ram.DYING != 0:
-        return DEATH_PENALTY
-    change = ram.bcd_score(row, ram.SCORE_LOW) - ram.bcd_score(row, ram.PREVIOUS_SCORE)
-    return float(change) if 0 < change < LEVEL_BONUS else 0.0
-
-
-@kernel
-def subjective_reward(row: Row) -> float:
-    """How safe the player's lane and its neighbours are; half as much for standing still."""
-    if row[ram.GAME_STATE] != ram.PLAYING and row[ram.GAME_STATE] != ram.ZOOM:
-        return 0.0
-    threatened = 0
-    for slot in range(ram.ENEMY_COUNT):
-        if 0 < row[ram.ENEMY_DEPTH + slot] <= 0x80:
-            threatened |= 1 << (get(row, ram.ENEMY_LANE + slot) & 15)
-    for s in range(ram.ESHOT_COUNT):
-        if 0 < row[ram.ESHOT_DEPTH + s] <= 0x80:
-            threatened |= 1 << (get(row, ram.ESHOT_LANE + s) & 15)
-    own = get(row, ram.PLAYER_LANE) & 15
-    total = 0.0
-    for offset in range(-2, 3):
-        lane = own + offset
-        if offset != 0 and row[ram.OPEN] != 0 and not 0 <= lane <= 14:
-            continue
-        worth = 2.0 / (1 << abs(offset))
-        total += -worth if threatened >> (lane & 15) & 1 else worth
-    moved = row[ram.PREVIOUS_KNOWN] != 0 and own != get(row, ram.PREVIOUS_PLAYER_LANE) & 15
-    return total if moved else 0.5 * total
-
-
-@kernel
-def died(row: Row) -> bool:
-    """The last tick took the player's life."""
-    return row[ram.PREVIOUS_KNOWN] != 0 and row[ram.PLAYER_EDGE] & ~row[ram.PREVIOUS_PLAYER_EDGE] & ram.DYING != 0
-
-
 @kernel
 def _reward(row: Row, g: int, frames: Frames) -> None:
     """What the frame just played was worth, into place g of the arrays."""
     lost = died(row)
     points = objective_reward(row)
     shaping = 0.0 if lost else subjective_reward(row)
-    total = OBJECTIVE_SCALE * points + SUBJECTIVE_SCALE * shaping
     frames.objective[g], frames.subjective[g] = points, shaping
-    frames.reward[g] = max(-REWARD_LIMIT, min(REWARD_LIMIT, total))
+    frames.reward[g] = scaled_reward(points, shaping)
     frames.terminated[g] = lost
 
 
@@ -136,7 +89,7 @@ def _look(row: Row, g: int, rules: int, new_level: bool, frames: Frames) -> None
         frames.advice[g, 1] = frames.advice_full[g, 1] = 1 if zap else 0
         frames.advice[g, 2] = quantised(spinner)
         frames.advice_full[g, 2] = spinner
-    frames.chance[g] = ram.player_chance(row, ram.CHANCE_TO_ACT)
+    frames.uniform[g] = ram.player_uniform(row, ram.FOR_PLAYER)
 
 
 @kernel
@@ -168,23 +121,6 @@ def _look_at(rows: Rows, which: npt.NDArray[np.int64], rules: int, frames: Frame
     """The coming frames of some games."""
     for i in range(len(which)):
         _look(rows[which[i]], which[i], rules, True, frames)
-
-
-def to_commands(actions: npt.ArrayLike, games: int) -> Commands:
-    """Joint actions (games,) or commands (games, 3) as commands; anything else is refused."""
-    given = np.asarray(actions)
-    if given.shape not in ((games,), (games, 3)) or given.dtype.kind not in "iu":
-        raise ProtegeError(
-            f"actions must be whole numbers of shape ({games},) for joint actions 0..43 or ({games}, 3) for fire, zap, "
-            f"spinner; got {given.dtype} of shape {given.shape}"
-        )
-    if given.ndim == 2:
-        if given.dtype != np.int8 and games and (given.min() < -128 or given.max() > 127):
-            raise ProtegeError(f"commands are signed bytes, -128..127; got {int(given.min())}..{int(given.max())}")
-        return given.astype(np.int8, copy=False)
-    if games and (given.min() < 0 or given.max() >= len(ACTIONS)):
-        raise ProtegeError(f"joint actions are 0..{len(ACTIONS) - 1}; got {int(given.min())}..{int(given.max())}")
-    return ACTIONS[given]
 
 
 SPIN: Final = 200_000  # looks at a signal before a helper goes to sleep: about 0.2 ms
@@ -271,7 +207,7 @@ class Games:
             raise ProtegeError(f"the teacher's rules are one of {', '.join(RULE_SETS)}; got {rules!r}")
         announce_compilation("the game", __name__)
         self.rows = np.array(rows, order="C")
-        self.frames = _empty_frames(len(rows))
+        self.frames = new_frames(len(rows))
         self._rules = -1 if rules is None else RULE_SETS[rules]
         self._threads = max(1, threads)
         self._helpers: list[_Helper] = []

@@ -1,6 +1,6 @@
 """The task as Gymnasium environments: one game (`TempestEnv`) or many (`TempestVectorEnv`).
 
-Both are skins over `_Episodes`, which keeps books on `env.Games`: who needs a new game, what ended and why. Whatever
+Both are skins over `_Episodes`, which keeps track of `env.Games`: who needs a new game, what ended and why. Whatever
 they hand out is a copy. Both play the same games for the same seeds.
 """
 
@@ -15,12 +15,12 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from protege import ProtegeError
-from protege.evaluate import TRAINING, seed_of
 from protege.games.tempest.rules import levels, ram, sim
 from protege.games.tempest.task import drawing
+from protege.games.tempest.task.actions import ACTIONS, joint_actions
 from protege.games.tempest.task.env import Games, from_snapshot
 from protege.games.tempest.task.observation import HIDDEN, VALUES
-from protege.games.tempest.task.teacher import ACTIONS, SPINNER_LEVELS
+from protege.seeds import TRAINING, seed_of
 
 Observations = npt.NDArray[np.float32]  # (195,), or (games, 195)
 Flags = npt.NDArray[np.bool_]  # (games,)
@@ -31,9 +31,6 @@ REWARDS: Final = ("shaped", "score")
 RENDER_MODES: Final = ("rgb_array",)
 
 _HIDDEN: Final = list(HIDDEN)
-# Spinner level + 12 -> its place in SPINNER_LEVELS, which is the last digit of a joint action.
-_SPINNER_PLACE: Final = np.zeros(25, np.int64)
-_SPINNER_PLACE[SPINNER_LEVELS.astype(np.int64) + 12] = np.arange(len(SPINNER_LEVELS))
 
 
 @dataclass(frozen=True)
@@ -143,14 +140,13 @@ class _Episodes:
     def info(self) -> dict[str, Ints]:
         """What is known of every game beside the observation."""
         frames = self.games.frames
-        fire, zap, spinner = frames.advice.astype(np.int64).T
         return {
             "score": frames.score.copy(),
             "level": frames.level.copy(),
             "lives": frames.lives.copy(),
             "frame": frames.frame.copy(),
             "start_bonus": self._words(ram.START_BONUS).copy(),
-            "teacher_action": (2 * fire + zap) * len(SPINNER_LEVELS) + _SPINNER_PLACE[spinner + 12],
+            "teacher_action": joint_actions(frames.advice),
         }
 
     def deaths(self) -> dict[str, Ints]:
@@ -240,7 +236,7 @@ class TempestEnv(gymnasium.Env[Observations, np.int64]):
         info = self._episodes.info()
         if self._episodes.ended[0]:
             info |= self._episodes.deaths()
-        return {name: int(values[0]) for name, values in info.items()}
+        return {name: int(numbers[0]) for name, numbers in info.items()}
 
 
 class TempestVectorEnv(gymnasium.vector.VectorEnv[Observations, Ints, npt.NDArray[Any]]):

@@ -5,7 +5,7 @@ and this module agree bit for bit. Two places differ from the published client: 
 is always +8 lanes away (there the sign was random), and nothing is ever outside [-1, 1].
 """
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,34 +19,91 @@ LaneScale = tuple[int, int, int]
 
 VALUES: Final = 195
 
-# Named slices of the vector.
-GAME: Final = slice(0, 5)
-PLAYER: Final = slice(5, 28)
-LEVEL: Final = slice(28, 63)
-ENEMIES_OVERALL: Final = slice(63, 86)
-ENEMY_SLOTS: Final = slice(86, 128)  # 7 x (type, increasing, between, away, can shoot, cargo)
-ENEMY_PLACES: Final = slice(128, 178)
-DANGER: Final = slice(178, 181)
-ENEMY_MOTION: Final = slice(181, 195)
+# Where each value is; a singular name with several values behind it is the index of the first.
+GAME_STATE, GAME_MODE, COUNTDOWN, LIVES, P1_LEVEL = range(5)
+PLAYER_LANE, PLAYER_ALIVE, PLAYER_EDGE, PLAYER_DEPTH, ZAP_USES, ZAP_TIMER, SHOTS_LEFT = range(5, 12)
+SHOT_DEPTH, SHOT_LANE = 12, 20  # of each of the player's 8 shots
+LEVEL_NUMBER, LEVEL_OPEN, LEVEL_SHAPE = range(28, 31)
+SPIKE, ANGLE = 31, 47  # of each of the 16 lanes
+ACTIVE, ROOM = 63, 68  # of each of the 5 types
+IN_TUBE, ON_RIM, PENDING, PULSAR_WAIT, PULSE_BEAT, PULSE_PHASE, FLIPPER_SCRIPT, FUSE_PROBABILITY = range(73, 81)
+SPEED = 81  # of each of the 5 types
+ENEMY_SLOT = 86  # of each of the 7 enemies, side by side:
+KIND, INCREASING, BETWEEN, AWAY, MAY_SHOOT, CARGO = range(6)
+SLOT_VALUES: Final = 6
+ENEMY_LANE, ENEMY_DEPTH, RIM_LANE = 128, 135, 142  # of each of the 7 enemies
+ENEMY_SHOT_DEPTH, ENEMY_SHOT_LANE = 149, 153  # of each of their 4 shots
+PULSAR_DEPTH, PULSAR_LANE, TOP_RAIL_LANE = 157, 164, 171  # of each of the 7 enemies
+DANGER_OWN, DANGER_BELOW, DANGER_ABOVE = range(178, 181)
+LANE_CHANGE, DEPTH_CHANGE = 181, 188  # of each of the 7 enemies
 
-PLAYER_LANE: Final = 5
-SHOT_DEPTHS: Final = slice(12, 20)
-SHOT_LANES: Final = slice(20, 28)
-SPIKES: Final = slice(31, 47)
-ANGLES: Final = slice(47, 63)
-ENEMY_LANES: Final = slice(128, 135)
-ENEMY_DEPTHS: Final = slice(135, 142)
-RIM_LANES: Final = slice(142, 149)
-ENEMY_SHOT_DEPTHS: Final = slice(149, 153)
-ENEMY_SHOT_LANES: Final = slice(153, 157)
-PULSAR_DEPTHS: Final = slice(157, 164)
-PULSAR_LANES: Final = slice(164, 171)
-TOP_RAIL_LANES: Final = slice(171, 178)
-LANE_MOTION: Final = slice(181, 188)
-DEPTH_MOTION: Final = slice(188, 195)
+# The same as slices.
+SHOT_DEPTHS: Final = slice(SHOT_DEPTH, SHOT_LANE)
+SHOT_LANES: Final = slice(SHOT_LANE, LEVEL_NUMBER)
+SPIKES: Final = slice(SPIKE, ANGLE)
+ANGLES: Final = slice(ANGLE, ACTIVE)
+ENEMIES_OVERALL: Final = slice(ACTIVE, ENEMY_SLOT)  # counts, timers, speeds
+SPEEDS: Final = slice(SPEED, ENEMY_SLOT)
+ENEMY_SLOTS: Final = slice(ENEMY_SLOT, ENEMY_LANE)
+ENEMY_LANES: Final = slice(ENEMY_LANE, ENEMY_DEPTH)
+ENEMY_DEPTHS: Final = slice(ENEMY_DEPTH, RIM_LANE)
+RIM_LANES: Final = slice(RIM_LANE, ENEMY_SHOT_DEPTH)
+ENEMY_SHOT_DEPTHS: Final = slice(ENEMY_SHOT_DEPTH, ENEMY_SHOT_LANE)
+ENEMY_SHOT_LANES: Final = slice(ENEMY_SHOT_LANE, PULSAR_DEPTH)
+PULSAR_LANES: Final = slice(PULSAR_LANE, TOP_RAIL_LANE)
+TOP_RAIL_LANES: Final = slice(TOP_RAIL_LANE, DANGER_OWN)
+DANGER: Final = slice(DANGER_OWN, LANE_CHANGE)
+LANE_MOTION: Final = slice(LANE_CHANGE, DEPTH_CHANGE)
+DEPTH_MOTION: Final = slice(DEPTH_CHANGE, VALUES)
 
 # Counters a person at the machine cannot see.
-HIDDEN: Final = (*range(68, 77), *range(79, 86))
+HIDDEN: Final = (*range(ROOM, PULSE_BEAT), *range(FLIPPER_SCRIPT, ENEMY_SLOT))
+# Values that can be negative: places relative to the player (-1 also stands for nobody), the pulse's step, changes.
+SIGNED: Final = frozenset(
+    index
+    for part in (
+        SHOT_LANES, ENEMY_LANES, RIM_LANES, ENEMY_SHOT_LANES, PULSAR_LANES, TOP_RAIL_LANES, LANE_MOTION, DEPTH_MOTION,
+        slice(PULSE_BEAT, PULSE_PHASE), SPEEDS,
+    )
+    for index in range(VALUES)[part]
+)  # fmt: skip
+
+# A value times its scale is what the machine's memory holds.
+STATE_SCALE, LIVES_SCALE, LEVEL_SCALE, ZAP_SCALE = 36, 6, 98, 19
+BYTE_SCALE, LANE_SCALE, SHOT_SCALE = 255, 15, 256
+KIND_SCALE, CARGO_SCALE = 7, 3
+SCALES: Final = np.array(
+    [
+        *(STATE_SCALE, BYTE_SCALE, BYTE_SCALE, LIVES_SCALE, LEVEL_SCALE),
+        *(LANE_SCALE, 1, 15, BYTE_SCALE, 2, ZAP_SCALE, 8),  # player
+        *[SHOT_SCALE] * ram.PSHOT_COUNT,
+        *[LANE_SCALE] * ram.PSHOT_COUNT,
+        *(LEVEL_SCALE, 1, 15),
+        *[BYTE_SCALE] * ram.LANE_COUNT,
+        *[15] * ram.LANE_COUNT,
+        *[7] * (2 * ram.TYPE_KINDS + 2),  # enemies, counted
+        *(63, 40, 12, BYTE_SCALE, 135, BYTE_SCALE),
+        *[2560] * ram.TYPE_KINDS,
+        *(KIND_SCALE, 1, 1, 1, 1, CARGO_SCALE) * ram.ENEMY_COUNT,
+        *[LANE_SCALE] * ram.ENEMY_COUNT,  # and where they are
+        *[BYTE_SCALE] * ram.ENEMY_COUNT,
+        *[LANE_SCALE] * ram.ENEMY_COUNT,
+        *[SHOT_SCALE] * ram.ESHOT_COUNT,
+        *[LANE_SCALE] * ram.ESHOT_COUNT,
+        *[BYTE_SCALE] * ram.ENEMY_COUNT,
+        *[LANE_SCALE] * (2 * ram.ENEMY_COUNT),
+        *[BYTE_SCALE] * 3,  # danger
+        *[8] * ram.ENEMY_COUNT,  # motion
+        *[128] * ram.ENEMY_COUNT,
+    ]
+)
+ZOOM_ABOVE: Final = 0.8  # the game state above which the player is in the zoom ($20 of $24)
+PULSE_BELOW: Final = 0.5  # the pulse phase is a signed byte: below a half of 255 it is not negative
+
+
+def decode(values: npt.NDArray[np.floating[Any]], which: int | slice) -> npt.NDArray[np.int64]:
+    """What the machine holds where some of the values (..., 195) come from, as whole numbers."""
+    return np.rint(values[..., which] * SCALES[which]).astype(np.int64)
 
 
 def _names() -> tuple[str, ...]:
@@ -149,20 +206,20 @@ def is_flipping(row: Row, slot: int) -> bool:
 def observe_level(row: Row, out: Values) -> None:
     """The values that stay the same from one frame to the next while the level and the life go on."""
     level = get(row, ram.LEVEL_INDEX)
-    out[4] = _OF_98[row[ram.P1_LEVEL]]
-    out[28] = _OF_98[level]
-    out[29] = _OF_1[1 if row[ram.OPEN] != 0 else 0]
-    out[30] = _OF_15[level & 15]
+    out[P1_LEVEL] = _OF_98[row[ram.P1_LEVEL]]
+    out[LEVEL_NUMBER] = _OF_98[level]
+    out[LEVEL_OPEN] = _OF_1[1 if row[ram.OPEN] != 0 else 0]
+    out[LEVEL_SHAPE] = _OF_15[level & 15]
     for lane in range(ram.LANE_COUNT):
-        out[47 + lane] = _OF_15[row[ram.TUBE_ANGLE + lane]]
-    out[76] = _OF_40[row[ram.PULSAR_WAIT]]
-    out[79] = _OF_135[row[ram.FLIPPER_SCRIPT]]
-    out[80] = _OF_255[row[ram.FUSE_THRESHOLD]]
+        out[ANGLE + lane] = _OF_15[row[ram.TUBE_ANGLE + lane]]
+    out[PULSAR_WAIT] = _OF_40[row[ram.PULSAR_WAIT]]
+    out[FLIPPER_SCRIPT] = _OF_135[row[ram.FLIPPER_SCRIPT]]
+    out[FUSE_PROBABILITY] = _OF_255[row[ram.FUSE_THRESHOLD]]
     for kind in range(ram.TYPE_KINDS):
         word = get(row, ram.SPEED_HIGH + kind) << 8 | get(row, ram.SPEED_LOW + kind)
         if word >= 0x8000:
             word -= 0x10000
-        out[81 + kind] = np.float32(max(-2560, min(2560, word)) / 2560.0)
+        out[SPEED + kind] = np.float32(max(-2560, min(2560, word)) / 2560.0)
 
 
 @kernel
@@ -174,24 +231,24 @@ def _observe_enemy(row: Row, slot: int, moving: bool, lane_of: LaneScale, out: V
     before, lane_before = get(row, ram.PREVIOUS_DEPTH + slot), get(row, ram.PREVIOUS_LANE + slot) & 15
     kind_before = get(row, ram.PREVIOUS_TYPE + slot) & ram.TYPE_BITS
     kind = type_byte & ram.TYPE_BITS
-    base = 86 + 6 * slot
+    base = ENEMY_SLOT + SLOT_VALUES * slot
     index = _lane_index(lane_of, lane)
     place, deep = _LANES[index], _OF_255[depth]
     if type_byte & ram.BETWEEN_LANES != 0 and kind != ram.FUSEBALL:
         place = np.float32(max(-15.0, min(15.0, flipping_lane(row, slot, index - 15))) / 15.0)
-    out[base] = _OF_7[kind]
-    out[base + 1] = np.float32(type_byte >> 6 & 1)
-    out[base + 2] = np.float32(type_byte >> 7)
-    out[base + 3] = np.float32(info >> 7)
-    out[base + 4] = np.float32(info >> 6 & 1)
-    out[base + 5] = _OF_3[info & ram.CARGO_BITS]
-    out[128 + slot] = place
-    out[135 + slot] = deep
-    out[142 + slot] = place if depth == ram.RIM else _ABSENT
+    out[base + KIND] = _OF_7[kind]
+    out[base + INCREASING] = np.float32(type_byte >> 6 & 1)
+    out[base + BETWEEN] = np.float32(type_byte >> 7)
+    out[base + AWAY] = np.float32(info >> 7)
+    out[base + MAY_SHOOT] = np.float32(info >> 6 & 1)
+    out[base + CARGO] = _OF_3[info & ram.CARGO_BITS]
+    out[ENEMY_LANE + slot] = place
+    out[ENEMY_DEPTH + slot] = deep
+    out[RIM_LANE + slot] = place if depth == ram.RIM else _ABSENT
     pulsar = kind == ram.PULSAR
-    out[157 + slot] = deep if pulsar else _ZERO
-    out[164 + slot] = place if pulsar else _ABSENT
-    out[171 + slot] = place if depth <= ram.RIM and kind <= ram.PULSAR else _ABSENT
+    out[PULSAR_DEPTH + slot] = deep if pulsar else _ZERO
+    out[PULSAR_LANE + slot] = place if pulsar else _ABSENT
+    out[TOP_RAIL_LANE + slot] = place if depth <= ram.RIM and kind <= ram.PULSAR else _ABSENT
     if moving and before != 0 and kind_before == kind:
         change = lane - lane_before
         if lane_of[1] == 15:  # closed
@@ -199,21 +256,22 @@ def _observe_enemy(row: Row, slot: int, moving: bool, lane_of: LaneScale, out: V
                 change -= 16
             elif change < -8:
                 change += 16
-        out[181 + slot] = _LANE_CHANGE[change + 15]
-        out[188 + slot] = _DEPTH_CHANGE[depth - before + 255]
+        out[LANE_CHANGE + slot] = _LANE_CHANGE[change + 15]
+        out[DEPTH_CHANGE + slot] = _DEPTH_CHANGE[depth - before + 255]
     else:
-        out[181 + slot] = _ZERO
-        out[188 + slot] = _ZERO
+        out[LANE_CHANGE + slot] = _ZERO
+        out[DEPTH_CHANGE + slot] = _ZERO
 
 
 @kernel
 def _observe_no_enemy(slot: int, out: Values) -> None:
     """An empty enemy slot."""
-    for i in range(86 + 6 * slot, 92 + 6 * slot):
+    base = ENEMY_SLOT + SLOT_VALUES * slot
+    for i in range(base, base + SLOT_VALUES):
         out[i] = _ZERO
-    for i in (135, 157, 181, 188):
+    for i in (ENEMY_DEPTH, PULSAR_DEPTH, LANE_CHANGE, DEPTH_CHANGE):
         out[i + slot] = _ZERO
-    for i in (128, 142, 164, 171):
+    for i in (ENEMY_LANE, RIM_LANE, PULSAR_LANE, TOP_RAIL_LANE):
         out[i + slot] = _ABSENT
 
 
@@ -238,32 +296,32 @@ def observe(row: Row, out: Values) -> None:
     is_open = row[ram.OPEN] != 0
     lane = get(row, ram.PLAYER_LANE) & 15
     lane_of = _lane_scale(row)
-    out[0] = _OF_36[row[ram.GAME_STATE]]
-    out[1] = _OF_255[row[ram.GAME_MODE]]
-    out[2] = _OF_255[row[ram.COUNTDOWN]]
-    out[3] = _OF_6[row[ram.LIVES]]
-    out[5] = _OF_15[row[ram.PLAYER_LANE]]
-    out[6] = np.float32(1 - (get(row, ram.PLAYER_EDGE) >> 7))
-    out[7] = _OF_15[row[ram.PLAYER_EDGE] & 15]
-    out[8] = _OF_255[row[ram.PLAYER_DEPTH]]
-    out[9] = _OF_2[row[ram.ZAP_USES]]
-    out[10] = _OF_19[row[ram.ZAP_TIMER]]
-    out[11] = _SHOTS_REMAINING[row[ram.PLAYER_SHOTS]]
+    out[GAME_STATE] = _OF_36[row[ram.GAME_STATE]]
+    out[GAME_MODE] = _OF_255[row[ram.GAME_MODE]]
+    out[COUNTDOWN] = _OF_255[row[ram.COUNTDOWN]]
+    out[LIVES] = _OF_6[row[ram.LIVES]]
+    out[PLAYER_LANE] = _OF_15[row[ram.PLAYER_LANE]]
+    out[PLAYER_ALIVE] = np.float32(1 - (get(row, ram.PLAYER_EDGE) >> 7))
+    out[PLAYER_EDGE] = _OF_15[row[ram.PLAYER_EDGE] & 15]
+    out[PLAYER_DEPTH] = _OF_255[row[ram.PLAYER_DEPTH]]
+    out[ZAP_USES] = _OF_2[row[ram.ZAP_USES]]
+    out[ZAP_TIMER] = _OF_19[row[ram.ZAP_TIMER]]
+    out[SHOTS_LEFT] = _SHOTS_REMAINING[row[ram.PLAYER_SHOTS]]
     for s in range(ram.PSHOT_COUNT):
         depth = get(row, ram.PSHOT_DEPTH + s)
         place = _LANES[_lane_index(lane_of, get(row, ram.PSHOT_LANE + s))]
-        out[12 + s] = _OF_256[depth]
-        out[20 + s] = place if depth != 0 else _ABSENT
+        out[SHOT_DEPTH + s] = _OF_256[depth]
+        out[SHOT_LANE + s] = place if depth != 0 else _ABSENT
     for i in range(ram.LANE_COUNT):
-        out[31 + i] = _HEIGHT[row[ram.SPIKE + i]]
+        out[SPIKE + i] = _HEIGHT[row[ram.SPIKE + i]]
     for kind in range(ram.TYPE_KINDS):
-        out[63 + kind] = _OF_7[row[ram.TYPE_COUNT + kind]]
-        out[68 + kind] = _OF_7[row[ram.TYPE_ROOM + kind]]
-    out[73] = _OF_7[row[ram.ENEMIES_IN_TUBE]]
-    out[74] = _OF_7[row[ram.ENEMIES_ON_RIM]]
-    out[75] = _OF_63[row[ram.NYMPHS_LEFT]]
-    out[77] = _BEAT[row[ram.PULSE_STEP]]
-    out[78] = _OF_255[row[ram.PULSE_PHASE]]
+        out[ACTIVE + kind] = _OF_7[row[ram.TYPE_COUNT + kind]]
+        out[ROOM + kind] = _OF_7[row[ram.TYPE_ROOM + kind]]
+    out[IN_TUBE] = _OF_7[row[ram.ENEMIES_IN_TUBE]]
+    out[ON_RIM] = _OF_7[row[ram.ENEMIES_ON_RIM]]
+    out[PENDING] = _OF_63[row[ram.NYMPHS_LEFT]]
+    out[PULSE_BEAT] = _BEAT[row[ram.PULSE_STEP]]
+    out[PULSE_PHASE] = _OF_255[row[ram.PULSE_PHASE]]
     # The nearest thing in the own lane and its neighbours: spike tips first, then whoever is nearer.
     below, above = lane - 1 & 15, lane + 1 & 15
     tips = get(row, ram.SPIKE + lane), get(row, ram.SPIKE + below), get(row, ram.SPIKE + above)
@@ -284,15 +342,15 @@ def observe(row: Row, out: Values) -> None:
     for s in range(ram.ESHOT_COUNT):
         depth = get(row, ram.ESHOT_DEPTH + s)
         if depth == 0:
-            out[149 + s] = _ZERO
-            out[153 + s] = _ABSENT
+            out[ENEMY_SHOT_DEPTH + s] = _ZERO
+            out[ENEMY_SHOT_LANE + s] = _ABSENT
             continue
         at = get(row, ram.ESHOT_LANE + s) & 15
         own = min(own, depth if at == lane else 255)
         minus = min(minus, depth if at == below else 255)
         plus = min(plus, depth if at == above else 255)
-        out[149 + s] = np.float32((depth + get(row, ram.ESHOT_UNUSED + s) / 256.0) / 256.0)
-        out[153 + s] = _LANES[_lane_index(lane_of, at)]
-    out[178] = _OF_255[own]
-    out[179] = _OF_255[255 if is_open and lane == 0 else minus]
-    out[180] = _OF_255[255 if is_open and lane == 15 else plus]
+        out[ENEMY_SHOT_DEPTH + s] = np.float32((depth + get(row, ram.ESHOT_UNUSED + s) / 256.0) / 256.0)
+        out[ENEMY_SHOT_LANE + s] = _LANES[_lane_index(lane_of, at)]
+    out[DANGER_OWN] = _OF_255[own]
+    out[DANGER_BELOW] = _OF_255[255 if is_open and lane == 0 else minus]
+    out[DANGER_ABOVE] = _OF_255[255 if is_open and lane == 15 else plus]

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from protege.games.tempest.rules.ram import Row
+from protege.games.tempest.task.actions import ACTIONS
 from protege.games.tempest.task.env import TASK_VERSION, Frames
-from protege.games.tempest.task.teacher import ACTIONS
 
 KIND: Final = "tempest-recording"
 SUFFIX: Final = ".tempest"

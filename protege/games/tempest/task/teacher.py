@@ -11,6 +11,7 @@ import numpy as np
 
 from protege.games.tempest.rules import ram
 from protege.games.tempest.rules.ram import Row, get
+from protege.games.tempest.task.actions import turn_by
 from protege.games.tempest.task.observation import flipping_lane, is_flipping, relative_lane
 from protege.kernels import kernel
 
@@ -21,16 +22,6 @@ NEAR: Final = 0x60  # threats count up to this depth
 FIRE_PROBABILITY: Final = 0.95
 ZAP_COOLDOWN: Final = 60
 HUNT_ORDER: Final = np.array([ram.FUSEBALL, ram.FLIPPER, ram.TANKER, ram.SPIKER], np.int64)  # pulsars are never hunted
-
-# Spinner commands by lane distance 0..15; positive turns towards lower lanes.
-_COMMANDS: Final = np.array([0] + [round(min(0.9, 0.3 + 0.05 * d) * 32) for d in range(1, 16)], np.int64)
-SPINNER_LEVELS: Final = np.array([0, 12, 9, 6, 3, 1, -1, -3, -6, -9, -12], np.int8)
-FULL_TURN: Final = 12  # every command of the teacher lies nearest to this level
-
-# The 44 joint actions: (fire, zap, spinner), button pair x spinner level.
-ACTIONS: Final = np.array(
-    [(fire, zap, spin) for fire in (0, 1) for zap in (0, 1) for spin in SPINNER_LEVELS.tolist()], np.int8
-)
 
 
 @kernel
@@ -200,8 +191,8 @@ def _wants_zap(row: Row, rules: int) -> bool:
 
 @kernel
 def advise(row: Row, rules: int) -> tuple[int, bool, bool]:
-    """Target lane, fire, zap. Fire is a chance of this frame, whatever else; `newer` counts its cooldown here."""
-    fire = ram.player_chance(row, ram.CHANCE_OF_FIRE) < FIRE_PROBABILITY
+    """Target lane, fire, zap. Fire is drawn for this frame, whatever else; `newer` counts its cooldown here."""
+    fire = ram.player_uniform(row, ram.FOR_FIRE) < FIRE_PROBABILITY
     state = get(row, ram.GAME_STATE)
     if state == ram.ZOOM:
         return _steer_zoom(row), fire, False
@@ -223,11 +214,4 @@ def spinner_to(row: Row, target: int) -> int:
     """The spinner command (up to 29) that turns towards a target lane; 0 without one."""
     if target < 0:
         return 0
-    distance = relative_lane(row, target)
-    return -_COMMANDS[distance] if distance > 0 else _COMMANDS[-distance]
-
-
-@kernel
-def quantised(spinner: int) -> int:
-    """A teacher's spinner command as the nearest of the 11 levels, which is a full turn or none."""
-    return FULL_TURN if spinner > 0 else (-FULL_TURN if spinner < 0 else 0)
+    return turn_by(relative_lane(row, target))

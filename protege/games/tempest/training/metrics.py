@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from protege.games.tempest.training.collect import Episode
+from protege.games.tempest.training.simulator import Episode
 from protege.runs.metrics import Metric
 
 _REWARD: Final = "reward of a life"  # the teacher's and random moves included: what the pupil is worth, exams say

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from protege.games.tempest.agents.network import FEATURES, Pupil, ValueNetwork, see
+from protege.games.tempest.task.actions import joint_actions, random_actions
 from protege.games.tempest.training.config import TempestConfig
 from protege.games.tempest.training.session import Played, TempestSession
-from protege.games.tempest.training.simulator import Simulator, joint_actions, random_moves
+from protege.games.tempest.training.simulator import Simulator
 from protege.learn.pqn import PQN, Rollout
 from protege.runs import checkpoints
 from protege.train.controls import Controls, Scheduled
@@ -68,7 +69,7 @@ class PQNSession(TempestSession):
                     break
                 strays = np.flatnonzero(source.random.random(c.games) < epsilon)
                 room.actions[t] = actions.numpy()
-                room.actions[t, strays] = random_moves(source.random, len(strays))
+                room.actions[t, strays] = random_actions(source.random, len(strays))
                 room.advice[t] = joint_actions(source.frames.advice)
                 then = time.thread_time()
                 frames = source.step(room.actions[t])

@@ -12,8 +12,9 @@ from typing import Any, Final
 import numpy as np
 from torch import Tensor
 
-from protege.games.tempest.agents.attention import FACTORS, RainbowPupil, attention_report, build_network, shape_of
+from protege.games.tempest.agents.attention import RainbowPupil, attention_report, build_network, shape_of
 from protege.games.tempest.arcade.streams import Decisions
+from protege.games.tempest.task.actions import FACTORS
 from protege.games.tempest.task.env import Frames
 from protege.games.tempest.task.packing import PACKING
 from protege.games.tempest.training.behaviour import Behaviour
@@ -24,6 +25,7 @@ from protege.learn import replay_file
 from protege.learn.rainbow import Rainbow, beta_at, cloning_at, linear
 from protege.learn.replay import Replay, ReplayError
 from protege.runs import checkpoints
+from protege.seeds import Purpose, random_stream
 from protege.train.controls import Controls, Report, Scheduled
 from protege.train.session import Context, Experience, Figures
 
@@ -43,7 +45,7 @@ class RainbowSession(TempestSession):
         self.described = shape_of(network, c)
         self.learner = Rainbow(build_network(self.described).to(self.device), c, factors=FACTORS, threads=self.threads)
         self.replay = Replay(PACKING, c.replay)
-        self.drawing = np.random.default_rng([config.seed, 2])
+        self.drawing = random_stream(config.seed, Purpose.REPLAY)
         self.behaviour = Behaviour(c, source.random)
         reports: dict[str, Callable[[], Report | str]] = {"replay": self._contents, "flush": self._flush}
         if c.network.attention:

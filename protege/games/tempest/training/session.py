@@ -12,8 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from protege.evaluate import EVALUATION
-from protege.games.tempest.agents.players import measure
+from protege.games.tempest.agents.players import evaluate
 from protege.games.tempest.rules import ram
 from protege.games.tempest.task.env import TASK_VERSION, Frames, starts
 from protege.games.tempest.task.recordings import NO_MOVE, SUFFIX, save_recording
@@ -22,6 +21,7 @@ from protege.games.tempest.training.metrics import Accounts, Windows
 from protege.games.tempest.training.simulator import Episode
 from protege.machine import usable_cores
 from protege.runs import checkpoints
+from protege.seeds import EVALUATION
 from protege.train.controls import Controls
 from protege.train.session import Cancelled, Context, Experience, Figures, Result, Snapshot
 
@@ -61,7 +61,7 @@ class TempestSnapshot:
         self.cancelled, began = cancelled, time.thread_time()
         games, teacher = self.session.evaluation_games(), self.session.teacher
         self.moves = np.full((games["games"], games["max_frames"]), NO_MOVE, np.uint8)
-        found = self.found = measure("pupil", player=self, moves=self.moves, **games)
+        found = self.found = evaluate("pupil", player=self, moves=self.moves, **games)
         self.session.accounts.evaluating += time.thread_time() - began
         ratio = found["score_mean"] / teacher
         deaths = ", ".join(f"{cause} {found[f'deaths_{cause}']}" for cause in ram.DEATH_NAMES)
@@ -140,12 +140,12 @@ class TempestSession:
         raise NotImplementedError
 
     def begin(self, resumed: bool) -> None:
-        teachers = [measure(name, **self.evaluation_games()) for name in ("teacher", "teacher-full")]
+        teachers = [evaluate(name, **self.evaluation_games()) for name in ("teacher", "teacher-full")]
         self.teacher = max(found["score_mean"] for found in teachers)
         self.accounts.start(self.frames, self.updates)
 
     def evaluation_games(self) -> dict[str, Any]:
-        """The games of every evaluation, as `measure` wants them."""
+        """The games of every evaluation, as `evaluate` wants them."""
         c = self.config
         return {"games": c.eval_games, "seed": SEED_OF_EVALUATIONS + c.seed, "max_frames": c.eval_frames}
 

@@ -1,4 +1,4 @@
-"""The simulator as a source of experience: where games start, which lives were lost, and random moves.
+"""The simulator as a source of experience: where games start, and which lives were lost.
 
 Games start at level 1, at higher levels, or shortly before a life was lost earlier, and go on under the pupil; the
 teacher plays the first moves of the first games, so that they do not run in step.
@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from protege.games.tempest.rules import ram, sim
 from protege.games.tempest.rules.ram import Row, Rows
-from protege.games.tempest.task.env import OBJECTIVE_SCALE, REWARD_LIMIT, Frames, Games, starts
-from protege.games.tempest.task.teacher import ACTIONS, SPINNER_LEVELS
+from protege.games.tempest.task.env import Frames, Games, starts
+from protege.games.tempest.task.rewards import learned_reward
 from protege.runs.checkpoints import restore_generator
+from protege.seeds import Purpose, random_stream
 
 Floats = npt.NDArray[np.float32]
 
@@ -49,7 +50,7 @@ class Simulator:
 
     def __init__(self, count: int, starting: StartConfig, *, seed: int, shaping: float):
         self.starting, self.seed, self.shaping = starting, seed, shaping
-        self.random = np.random.default_rng([seed, 1])
+        self.random = random_stream(seed, Purpose.PRACTICE)
         self.started = 0  # games so far: each has a seed of its own
         self.top_level = starting.top_level
         self.pool: deque[Row] = deque(maxlen=starting.situations)
@@ -160,27 +161,3 @@ class Simulator:
         self.recent.extend(old for old in state["recent"] if len(old) == len(self.games))
         self.life_frames[:fit], self.life_reward[:fit] = state["life_frames"][:fit], state["life_reward"][:fit]
         self.games.put(np.arange(fit), rows[:fit])
-
-
-def learned_reward(objective: Floats, reward: Floats, shaping: float) -> Floats:
-    """Points, with this share of the lane-safety reward that the task's own reward adds to them."""
-    points = np.clip(objective * np.float32(OBJECTIVE_SCALE), -REWARD_LIMIT, REWARD_LIMIT)
-    return points + np.float32(shaping) * (reward - points) if shaping else points
-
-
-def random_moves(random: np.random.Generator, count: int) -> npt.NDArray[np.int64]:
-    """Moves at random. Few of them zap: there are two zaps in a level."""
-    fire = random.random(count) < 0.5
-    zap = random.random(count) < 0.05
-    return (2 * fire + zap) * len(SPINNER_LEVELS) + random.integers(0, len(SPINNER_LEVELS), count)
-
-
-_ACTION_OF = {tuple(command): index for index, command in enumerate(ACTIONS.tolist())}
-_TABLE = np.zeros((2, 2, 256), np.int64)
-for (_fire, _zap, _spinner), _index in _ACTION_OF.items():
-    _TABLE[_fire, _zap, _spinner & 255] = _index
-
-
-def joint_actions(commands: npt.NDArray[np.int8]) -> npt.NDArray[np.int64]:
-    """Commands (games, 3) whose spinner is one of the 11 levels as joint actions (games,)."""
-    return _TABLE[commands[:, 0], commands[:, 1], commands[:, 2].astype(np.int64) & 255]

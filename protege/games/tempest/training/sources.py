@@ -16,12 +16,15 @@ import numpy.typing as npt
 from protege.games.tempest.arcade import wire
 from protege.games.tempest.arcade.bridge import Agent, Bridge, BridgeConfig, step_back
 from protege.games.tempest.arcade.streams import Decisions, Game, Places, Steps
+from protege.games.tempest.task.actions import joint_actions
 from protege.games.tempest.task.env import Frames
 from protege.games.tempest.task.observation import VALUES
+from protege.games.tempest.task.rewards import learned_reward
 from protege.games.tempest.training.config import TempestConfig
 from protege.games.tempest.training.session import Played
-from protege.games.tempest.training.simulator import Episode, Simulator, joint_actions, learned_reward
+from protege.games.tempest.training.simulator import Episode, Simulator
 from protege.learn.replay import Actor
+from protege.seeds import Purpose, random_stream
 from protege.train.controls import Report
 from protege.train.session import Context, Experience, Figures
 
@@ -52,10 +55,13 @@ class Source(Protocol):
 
     random: np.random.Generator  # of whoever decides
     title: str  # what is played, in words
-    top_level: int  # highest level at which games start
     most_updates: int  # that what was collected at a time allows
     can_wait: bool  # whether games stand still while nobody plays them
     reports: Mapping[str, Callable[[], Report | str]]  # commands that it answers
+
+    @property
+    def top_level(self) -> int:
+        """Highest level at which games start."""
 
     def begin(self, decide: Decide, resumed: bool) -> None:
         """Get ready to play."""
@@ -259,7 +265,7 @@ class ArcadeSource:
 
     def __init__(self, config: TempestConfig, context: Context, listening: BridgeConfig):
         self.context, self.listening, self.shaping = context, listening, config.shaping
-        self.random = np.random.default_rng([config.seed, 3])
+        self.random = random_stream(config.seed, Purpose.ARCADE)
         self.top_level = config.starts.top_level
         self.reports: Mapping[str, Callable[[], Report | str]] = {"clients": self._report}
         self.clients = _Clients(self, listening.most_clients, context.run.name)

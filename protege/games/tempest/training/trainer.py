@@ -12,14 +12,13 @@ from protege.games.tempest.training.config import PRESETS, RENAMED, TempestConfi
 from protege.games.tempest.training.metrics import METRICS
 from protege.games.tempest.training.pqn import PQNSession
 from protege.games.tempest.training.rainbow import RainbowSession
-from protege.games.tempest.training.session import TempestSession
 from protege.games.tempest.training.sources import ArcadeSource, SimulatorSource, Source
-from protege.train.session import Context, Trainer
+from protege.train.session import Context, Session, Trainer
 
 KINDS: Final = {"pqn": network.CHECKPOINT_KIND, "rainbow": attention.CHECKPOINT_KIND}  # of checkpoints, by learner
 
 
-def session(config: TempestConfig, context: Context, bridge: BridgeConfig | None = None) -> TempestSession:
+def session(config: TempestConfig, context: Context, bridge: BridgeConfig | None = None) -> Session:
     """The learner that the settings name, on the simulator or, with `bridge`, on arcade clients."""
     if config.learner == "pqn":
         return PQNSession(config, context)

@@ -13,12 +13,11 @@ from protege.games.echelon.agents.match import (
     BadMatch,
     Match,
     Setting,
-    UnknownPlayer,
     both_sides,
     checkpoint_of,
+    evaluate,
     fight,
     find_player,
-    measure,
     play,
     tell,
 )
@@ -28,6 +27,7 @@ from protege.games.echelon.rules.sim import Actions, Battles, Flags
 from protege.games.echelon.task.rewards import DAMAGE, DYING, KILLS, PARTS
 from protege.games.echelon.task.teacher import Teacher
 from protege.games.echelon.world.mechs import BLUE, NOBODY, RED
+from protege.games.players import UnknownPlayer
 
 SMALL = Setting("5v5", (40, 40), 240)
 
@@ -89,19 +89,19 @@ def test_changing_places_changes_places():
 
 
 def test_a_measurement_has_the_keys_of_the_contract_and_adds_up():
-    row = measure("medium", "trivial", matches=12, seed=5, setting=SMALL)
+    row = evaluate("medium", "trivial", matches=12, seed=5, setting=SMALL)
     keys = "blue red matches seed blue_win_rate blue_win_rate_low blue_win_rate_high draws length_mean seconds"
     assert set(keys.split()) <= set(row)
     assert json.loads(json.dumps(row)) == row
     assert row["blue_win_rate_low"] < row["blue_win_rate"] <= row["blue_win_rate_high"]
     assert row["endings_elimination"] + row["endings_score"] + row["endings_time"] == 12
-    mirrored = measure("trivial", "medium", matches=12, seed=5, setting=SMALL)
+    mirrored = evaluate("trivial", "medium", matches=12, seed=5, setting=SMALL)
     assert mirrored["blue_win_rate"] < 0.5 < row["blue_win_rate"]
-    again = measure("medium", "trivial", matches=12, seed=5, setting=SMALL, threads=2)
+    again = evaluate("medium", "trivial", matches=12, seed=5, setting=SMALL, threads=2)
     assert {k: v for k, v in again.items() if k != "seconds"} == {k: v for k, v in row.items() if k != "seconds"}
     for bad in (0, 1, 7):
         with pytest.raises(BadMatch, match=f"matches must be 2, 4, 6 ...; got {bad}"):
-            measure("medium", "easy", matches=bad, setting=SMALL)
+            evaluate("medium", "easy", matches=bad, setting=SMALL)
 
 
 def test_a_fight_is_recorded_and_told(tmp_path):
@@ -119,7 +119,7 @@ def test_a_fight_is_recorded_and_told(tmp_path):
 
 
 def test_players_are_found_by_name():
-    with pytest.raises(UnknownPlayer, match="no Echelon player is called 'mediun': use trivial, .*did you mean"):
+    with pytest.raises(UnknownPlayer, match="no player named 'mediun': use trivial, .*did you mean"):
         find_player("mediun")
     with pytest.raises(ProtegeError, match="cannot make player 'nowhere:Nobody'"):
         find_player("nowhere:Nobody")
@@ -133,12 +133,12 @@ def test_anybody_can_bring_a_player_of_their_own(tmp_path, monkeypatch):
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    row = measure("medium", "my_player:Still", matches=4, setting=SMALL)
+    row = evaluate("medium", "my_player:Still", matches=4, setting=SMALL)
     assert row["blue_win_rate"] == 1.0
 
 
 def test_random_play_loses_to_the_lowest_level():
-    assert measure("trivial", "random", matches=12, setting=SMALL)["blue_win_rate"] > 0.6
+    assert evaluate("trivial", "random", matches=12, setting=SMALL)["blue_win_rate"] > 0.6
 
 
 def test_players_see_only_battles_that_go_on():
@@ -200,5 +200,5 @@ def test_the_champion_is_small_has_a_card_and_beats_a_scripted_squad():
     file = checkpoint_of("champion")
     assert file is not None and file.stat().st_size < 10e6
     assert "# Model card" in file.with_suffix(".md").read_text()
-    found = measure("champion", "hard", matches=8, seed=3)
+    found = evaluate("champion", "hard", matches=8, seed=3)
     assert found["blue_win_rate"] >= 0.75

@@ -13,7 +13,7 @@ import pytest
 
 from protege.games.echelon.agents.match import Match, Setting, play
 from protege.games.echelon.recordings import recording as format_
-from protege.games.echelon.recordings.battle_report import account, clock, figures, flag
+from protege.games.echelon.recordings.battle_report import clock, figures, flag, report_lines
 from protege.games.echelon.recordings.recording import (
     FIELDS,
     FLAGS,
@@ -26,7 +26,7 @@ from protege.games.echelon.recordings.recording import (
 from protege.games.echelon.rules.battle import FRIENDLY_KILL, KILL, LASER_HIT, PROJECTILE_HIT
 from protege.games.echelon.rules.sim import Battles
 from protege.games.echelon.task.teacher import Teacher
-from protege.games.echelon.world.maps import generate, map_hash, rebuild
+from protege.games.echelon.world.maps import generate, map_hash
 from protege.games.echelon.world.mechs import BLUE, MEDIUM, RED, SOLID, find_roster
 from tests.games.echelon.rules.fields import act, field, placed
 
@@ -119,7 +119,7 @@ def test_the_header_tells_what_a_viewer_needs():
     assert header["players"] == ["hard", "medium"] and header["seed"] == 5 and header["swapped"]
     assert [mech["team"] for mech in header["mechs"]] == [BLUE] * 5 + [RED] * 5
     assert header["size"] == [40, 40, 20] and header["length"] == 20 and header["frames"] == 21
-    world = rebuild(header["recipe"])
+    world = generate([header["recipe"]["seed"]], (40, 40), "5v5")
     assert map_hash(world, 0) == header["recipe"]["hashes"]["map"]
     assert (Recording(found[0]).materials(0) == world.material[0]).all()
 
@@ -294,7 +294,7 @@ def test_an_account_tells_who_when_and_what():
     while not battles.over[0]:
         act(battles, {0: {"primary": True}})
         recorder.note()
-    lines = list(account(Recording(recorder.to_bytes())))
+    lines = list(report_lines(Recording(recorder.to_bytes())))
     assert lines[0] == "hard (blue) against medium (red): made by hand, map seed 1, 40 x 40 columns"
     assert any("first hit: blue medium 1 on red medium 1 (laser)" in line for line in lines)
     assert any("blue medium 1 kills red medium 1 (laser)" in line for line in lines)
@@ -304,7 +304,7 @@ def test_an_account_tells_who_when_and_what():
 
 
 def test_an_account_of_a_real_fight_is_short_enough_to_read(fight):
-    lines = list(account(Recording(fight["bytes"])))
+    lines = list(report_lines(Recording(fight["bytes"])))
     assert 30 < len(lines) < 300
     assert max(map(len, lines)) < 140
     kinds = Recording(fight["bytes"]).everything()[0]["events"]["kind"]

@@ -1,6 +1,7 @@
 """Battlefields made by hand: mechs where a test wants them, on flat ground or among a few voxels."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,21 @@ from protege.games.echelon.world.voxels import World, blank, derive
 
 BUTTON = {"primary": 0, "secondary": 1, "tertiary": 2, "special": 3, "vent": 4}
 AXIS = {"forward": 0, "strafe": 1, "vertical": 2, "turn": 3}
+STEADY = replace(BUILD, aim_spread=0.0)  # shots go to the middle of the body
+
+
+def block(z: Any, y: Any, x: Any, material: int = SOLID) -> Callable[[Any], None]:
+    """A map maker that fills some voxels."""
+
+    def build(materials: Any) -> None:
+        materials[z, y, x] = material
+
+    return build
+
+
+def mechs(battles: Battles) -> Any:
+    """Those of the first battle."""
+    return battles.mechs[0]
 
 
 def placed(

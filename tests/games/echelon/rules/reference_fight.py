@@ -1,28 +1,13 @@
 """The slow reference's parts of a tick in which mechs burn, cool and hurt each other: time, shots, fire."""
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from math import floor, sqrt
 
-from protege.games.echelon.world.mechs import (
-    AIR,
-    AUTOCANNON,
-    BALLISTIC,
-    DEBRIS,
-    GAUSS,
-    HITSCAN,
-    HOMING,
-    MATERIALS,
-    MISSILE,
-    NOBODY,
-    PAINTER,
-    SMOKE,
-)
 from tests.games.echelon.rules.reference_state import (
     FOR_AIM,
     FOR_AMS,
     LAYERS,
-    MOST_CLOUDS,
-    MOST_SHOTS,
     TOUCH,
     Battle,
     Block,
@@ -30,86 +15,77 @@ from tests.games.echelon.rules.reference_state import (
     Hit,
     Mech,
     Shot,
-    cos_half_arc,
-    dot,
-    flight_ticks,
-    length,
+    Vector,
+    Voxel,
     points,
     ray,
-    squared_distance,
-    ticks,
-    way,
-    within,
 )
+from tests.games.echelon.rules.reference_tables import DEBRIS_FIELD, MATERIALS, Column
 
-JAM, COUNTER = 1, 2
 VENT = 4
+ONE_TICK = Counter(["weapon 0", "weapon 1", "weapon 2", "weapon 3", "ams", "suppressed", "order"])
+MOST_SHOTS, MOST_CLOUDS = 240, 120
+PULLED_BACK = 0.01  # so far from the wall that stopped it a shot bursts
 
 # --- 2. time ---------------------------------------------------------------------------------------------------------
 
 
 def pass_time(battle: Battle) -> None:
     for mech in battle.living():
-        run_down_timers(battle, mech)
-        mech.material = ground_under(battle, mech)
-        keep_balance(battle, mech)
-        change_heat(battle, mech)
-        damage = MATERIALS[mech.material].damage
-        if damage > 0:
-            mech.burn += points(damage * battle.rules.dt)
-
-
-def run_down_timers(battle: Battle, mech: Mech) -> None:
-    mech.wait = [max(left - 1, 0) for left in mech.wait]
-    mech.ams_wait = max(mech.ams_wait - 1, 0)
-    mech.suppressed = max(mech.suppressed - 1, 0)
-    mech.order_left = max(mech.order_left - 1, 0)
-    if mech.order_left == 0:
-        mech.order = 0
-    if mech.painted > 0:
-        mech.painted -= 1
-        if mech.painted == 0:
-            end_paint(battle, mech)
+        mech.timers -= ONE_TICK  # those that come to 0 leave the counter
+        if not mech.timers["order"]:
+            mech.order = 0
+        if mech.paint:
+            mech.paint.left -= 1
+            if not mech.paint.left:
+                end_paint(battle, mech)
+        mech.ground = ground_under(battle, mech)
+        if mech.fallen:
+            lie(battle, mech)
+        else:
+            steady(battle, mech)
+        mech.heat = max(mech.heat + heat_per_second(battle, mech) * battle.rules.dt, 0.0)
+        mech.burn += points(mech.ground.damage * battle.rules.dt)
 
 
 def end_paint(battle: Battle, mech: Mech) -> None:
-    battle.emit("paint_expired", mech.painter, mech.place, whom=mech.index, amount=mech.paint_damage)
-    mech.painted, mech.painter, mech.paint_damage = 0, NOBODY, 0.0
+    assert mech.paint
+    battle.emit("paint_expired", mech.paint.by, mech.place, whom=mech, amount=mech.paint.damage)
+    mech.paint = None
 
 
-def ground_under(battle: Battle, mech: Mech) -> int:
-    x, y, layer = floor(mech.x), floor(mech.y), floor(mech.feet + TOUCH)
-    if mech.grounded and layer > 0 and battle.terrain.at(layer - 1, y, x) == DEBRIS:
-        return DEBRIS
-    return battle.terrain.at(layer, y, x)
+def ground_under(battle: Battle, mech: Mech) -> Column:
+    """What it stands in; of a debris field, what it stands on."""
+    x, y, layer = floor(mech.place.x), floor(mech.place.y), floor(mech.feet + TOUCH)
+    below = battle.terrain.at((x, y, layer - 1)) if mech.grounded and layer else None
+    return below if below and below.id == DEBRIS_FIELD else battle.terrain.at((x, y, layer))
 
 
-def keep_balance(battle: Battle, mech: Mech) -> None:
-    rules, limit = battle.rules, battle.stability_limit(mech)
-    if mech.fallen > 0:
-        mech.fallen -= 1
-        if mech.fallen == 0:
-            mech.stability = rules.stand_up_stability * limit
-            battle.emit("stand_up", mech.index, mech.place, amount=mech.stability)
-        return
-    factor = 1.0
-    if mech.legged:
-        factor -= rules.regen_legged
-    if mech.vx * mech.vx + mech.vy * mech.vy > rules.moving_speed * rules.moving_speed:
-        factor -= rules.regen_moving
-    if mech.suppressed > 0:
-        factor -= rules.regen_suppressed
-    mech.stability = min(mech.stability + rules.regen * max(factor, rules.regen_floor) * rules.dt, limit)
+def lie(battle: Battle, mech: Mech) -> None:
+    mech.fallen -= 1
+    if not mech.fallen:
+        mech.stability = battle.rules.stand_up_stability * battle.stability_limit(mech)
+        battle.emit("stand_up", mech, mech.place, amount=mech.stability)
 
 
-def change_heat(battle: Battle, mech: Mech) -> None:
-    rules, chassis = battle.rules, battle.chassis(mech)
-    gain, loss = MATERIALS[mech.material].heat, chassis.dissipation
-    if mech.emits:
-        gain += rules.jam_heat if mech.ewar == JAM else rules.counter_heat
-    if mech.pressed[VENT] and not mech.shut:
-        loss += rules.vent_factor * chassis.dissipation
-    mech.heat = max(mech.heat + (gain - loss) * rules.dt, 0.0)
+def steady(battle: Battle, mech: Mech) -> None:
+    rules, pace = battle.rules, mech.velocity.level
+    handicaps = [
+        (mech.legged, rules.regen_legged),
+        (pace @ pace > rules.moving_speed**2, rules.regen_moving),
+        (mech.timers["suppressed"] > 0, rules.regen_suppressed),
+    ]
+    share = 1 - sum(handicap for applies, handicap in handicaps if applies)
+    regained = rules.regen * max(share, rules.regen_floor) * rules.dt
+    mech.stability = min(mech.stability + regained, battle.stability_limit(mech))
+
+
+def heat_per_second(battle: Battle, mech: Mech) -> float:
+    rules, cooling = battle.rules, mech.chassis.dissipation
+    emitter = {"off": 0, "jam": rules.jam_heat, "counter": rules.counter_heat}[mech.emits]
+    if mech.controls.pressed[VENT] and not mech.shut:
+        cooling += rules.vent_factor * cooling
+    return float(mech.ground.heats - mech.ground.cools + emitter - cooling)
 
 
 # --- 3. shots --------------------------------------------------------------------------------------------------------
@@ -125,163 +101,142 @@ class Burst:
 
 
 def fly_shots(battle: Battle) -> None:
-    bursts, flying = [], []
     for shot in battle.shots:
         shot.age += 1
-        if battle.rules.weapons[shot.weapon].guidance == HOMING:
-            if intercepted(battle, shot):
-                continue
-            steer(battle, shot)
-        elif battle.rules.weapons[shot.weapon].guidance == BALLISTIC:
-            shot.vz -= battle.rules.gravity * battle.rules.dt
-        burst = move_shot(battle, shot)
-        if burst:
-            bursts.append(burst)
-        else:
-            flying.append(shot)
-    battle.shots = flying
+    # Anti-missile systems and the flight of later shots do not depend on where earlier ones end.
+    battle.shots = [shot for shot in battle.shots if not intercepted(battle, shot)]
+    flights = [(shot, move_shot(battle, shot)) for shot in battle.shots]
+    bursts = [burst for _, burst in flights if burst]
+    battle.shots = [shot for shot, burst in flights if not burst]
     for burst in bursts:
         act_on_mechs(battle, burst)
-    break_voxels(battle, bursts)
+    first = battle.keys.index(min(battle.keys))
+    for team in (first, 1 - first):
+        for burst in bursts:
+            if burst.shot.who.team == team and (burst.victim or burst.terrain):
+                break_voxels(battle, burst)
 
 
 def intercepted(battle: Battle, shot: Shot) -> bool:
-    rules, shooter = battle.rules, battle.mechs[shot.who]
-    for defender in sorted(battle.enemies(shooter), key=lambda mech: mech.rank):
-        ready = battle.chassis(defender).has_ams and not defender.shut and defender.ams_wait == 0
-        if ready and squared_distance(defender, shot) <= rules.ams_range * rules.ams_range:
-            defender.ams_wait = ticks(rules.ams_s, rules)
-            if battle.draw(defender, FOR_AMS) < rules.ams_chance:
-                battle.emit("ams_intercept", defender.index, shot.place, whom=shot.who, weapon=shot.weapon)
+    """Whether an anti-missile system of the other side, each of which may try once, gets a missile."""
+    if shot.weapon.flight != "homing":
+        return False
+    for defender in sorted(battle.enemies(shot.who), key=lambda mech: mech.rank):
+        ready = defender.chassis.anti_missile and not defender.shut and not defender.timers["ams"]
+        if ready and defender.within(battle.rules.ams_range, shot):
+            defender.timers["ams"] = battle.rules.ams_ticks
+            if battle.draw(defender, FOR_AMS) < battle.rules.ams_chance:
+                battle.emit("ams_intercept", defender, shot.place, whom=shot.who, weapon=shot.weapon.id)
                 return True
     return False
 
 
-def steer(battle: Battle, shot: Shot) -> None:
-    target, rules = battle.mechs[shot.target], battle.rules
-    speed = rules.weapons[shot.weapon].speed
-    dx, dy, dz = way(shot, target)
-    distance = length(dx, dy, dz)
-    if not target.alive or distance == 0:
-        return
-    shot.vx += (dx * (speed / distance) - shot.vx) * (rules.homing * rules.dt)
-    shot.vy += (dy * (speed / distance) - shot.vy) * (rules.homing * rules.dt)
-    shot.vz += (dz * (speed / distance) - shot.vz) * (rules.homing * rules.dt)
-    scale = speed / length(shot.vx, shot.vy, shot.vz)
-    shot.vx, shot.vy, shot.vz = shot.vx * scale, shot.vy * scale, shot.vz * scale
+def new_velocity(battle: Battle, shot: Shot) -> Vector:
+    rules, v = battle.rules, shot.velocity
+    if shot.weapon.flight == "ballistic":
+        return v - Vector(0.0, 0.0, rules.gravity * rules.dt)
+    if shot.weapon.flight == "homing" and shot.target and shot.target.alive and shot.place != shot.target.place:
+        speed, way = float(shot.weapon.speed), shot.target.place - shot.place
+        wanted = way * (speed / abs(way))
+        turned: Vector = v + (wanted - v) * (rules.homing * rules.dt)
+        return turned * (speed / abs(turned))
+    return v
 
 
 def move_shot(battle: Battle, shot: Shot) -> Burst | None:
-    dt = battle.rules.dt
-    d = shot.vx * dt, shot.vy * dt, shot.vz * dt
-    victim, nearest = None, 2.0
-    for enemy in battle.enemies(battle.mechs[shot.who]):
-        share = meeting(shot, d, enemy)
-        if share is not None and share < nearest:
-            victim, nearest = enemy, share
+    shot.velocity = new_velocity(battle, shot)
+    way = shot.velocity * battle.rules.dt
+    meetings = [(meeting(shot, way, enemy), enemy) for enemy in battle.enemies(shot.who)]
+    share, victim = min(((s, mech) for s, mech in meetings if s is not None), key=lambda m: m[0], default=(1.0, None))
     if victim:
-        d = d[0] * nearest, d[1] * nearest, d[2] * nearest
-    block = ray(battle.terrain, shot.place, (shot.x + d[0], shot.y + d[1], shot.z + d[2]))
+        way *= share
+    block = ray(battle.terrain, shot.place, shot.place + way, "bodies")
     if block:
-        s = max(block.share - 0.01 / length(*d), 0.0) if length(*d) > 0 else 0.0
-        d = d[0] * s, d[1] * s, d[2] * s
-    shot.x, shot.y, shot.z = shot.x + d[0], shot.y + d[1], shot.z + d[2]
+        length = abs(way)
+        way *= max(block.share - PULLED_BACK / length, 0.0) if length else 0.0
+    shot.place += way
     if block:
         return Burst(shot, terrain=block)
     if victim:
         return Burst(shot, victim=victim)
-    return Burst(shot) if shot.age >= shot.life else None
+    return Burst(shot) if shot.age >= shot.weapon.life_ticks else None
 
 
-def meeting(shot: Shot, d: tuple[float, float, float], mech: Mech) -> float | None:
-    """The share of its way at which a shot comes into the sphere around a mech."""
-    p, radius = way(mech, shot), max(mech.half_width, mech.half_height)
-    outside = dot(p, p) - radius * radius
-    if outside <= 0:
+def meeting(shot: Shot, way: Vector, mech: Mech) -> float | None:
+    """The share of its way at which a shot comes into the sphere around a mech.
+
+    That is the smaller root of |p + share way|² = r², p being where the shot is, seen from the mech.
+    """
+    p, r = shot.place - mech.place, max(mech.half)
+    a, half_b, c = way @ way, p @ way, p @ p - r * r
+    if c <= 0:
         return 0.0
-    along = dot(p, d)
-    if along >= 0:
+    discriminant = half_b * half_b - a * c
+    if half_b >= 0 or discriminant < 0:
         return None
-    inner = along * along - dot(d, d) * outside
-    if inner < 0:
-        return None
-    share = (-along - sqrt(inner)) / dot(d, d)
-    return share if share <= 1 else None
+    root = (-half_b - sqrt(discriminant)) / a
+    return root if root <= 1 else None
 
 
 def act_on_mechs(battle: Battle, burst: Burst) -> None:
-    shot, victim = burst.shot, burst.victim
-    weapon = battle.rules.weapons[shot.weapon]
-    if shot.weapon == SMOKE:
+    shot, victim, weapon = burst.shot, burst.victim, burst.shot.weapon
+    if weapon.name == "smoke":
+        battle.emit("smoke_cloud", shot.who, shot.place, weapon=weapon.id, amount=weapon.splash_radius)
         if len(battle.clouds) < MOST_CLOUDS:
-            left = ticks(battle.rules.smoke_s, battle.rules)
-            battle.clouds.append(Cloud(*shot.place, weapon.splash_radius, left, shot.who))
-            battle.emit("smoke_cloud", shot.who, shot.place, weapon=SMOKE, amount=weapon.splash_radius)
+            battle.clouds.append(Cloud(shot.place, weapon.splash_radius, battle.rules.smoke_ticks, shot.who.index))
         return
     if victim:
-        height = (shot.z - victim.feet) / victim.height
-        amount = hit_directly(battle, shot.who, victim, shot.weapon, height, (shot.vx, shot.vy, shot.vz))
-        battle.emit("projectile_hit", shot.who, shot.place, victim.index, shot.weapon, amount)
-    if weapon.splash_radius > 0 and (victim or burst.terrain):
-        whom = victim.index if victim else NOBODY
-        battle.emit("explosion", shot.who, shot.place, whom, shot.weapon, weapon.splash_radius)
+        height = (shot.place.z - victim.feet) / victim.height
+        amount = hit_directly(battle, shot.who, victim, weapon, height, shot.velocity)
+        battle.emit("projectile_hit", shot.who, shot.place, victim, weapon.id, amount)
+    if weapon.splash_radius and (victim or burst.terrain):
+        battle.emit("explosion", shot.who, shot.place, victim, weapon.id, weapon.splash_radius)
         for mech in battle.living():
             if mech is not victim:
                 splash(battle, shot, mech)
 
 
 def splash(battle: Battle, shot: Shot, mech: Mech) -> None:
-    weapon, d = battle.rules.weapons[shot.weapon], way(shot, mech)
-    halves = mech.half_width, mech.half_width, mech.half_height
-    distance = length(*(max(abs(along) - half, 0.0) for along, half in zip(d, halves)))
-    if distance >= weapon.splash_radius or ray(battle.terrain, shot.place, mech.place):
+    weapon, way = shot.weapon, mech.place - shot.place
+    gaps = Vector(*(max(abs(along) - half, 0.0) for along, half in zip(way, mech.half)))
+    left = 1 - abs(gaps) / weapon.splash_radius
+    if left <= 0 or ray(battle.terrain, shot.place, mech.place, "bodies"):
         return
-    strength = weapon.splash_scale * (1 - distance / weapon.splash_radius)
-    amount = points(weapon.damage * strength)
-    if amount:
-        stability = points(weapon.stability_damage * strength)
-        mech.hits.append(Hit(shot.who, shot.weapon, amount, d, stability=stability))
+    body, stability = (points(full * (weapon.splash_scale * left)) for full in (weapon.damage, weapon.stability_damage))
+    if body:
+        mech.hits.append(Hit(shot.who, weapon, way, body, stability))
 
 
-def break_voxels(battle: Battle, bursts: list[Burst]) -> None:
-    first = 0 if battle.keys[0] < battle.keys[1] else 1
-    for burst in sorted(bursts, key=lambda burst: battle.mechs[burst.shot.who].team != first):
-        shot, weapon = burst.shot, battle.rules.weapons[burst.shot.weapon]
-        if weapon.damage == 0 or not (burst.victim or burst.terrain):
-            continue
-        if burst.terrain and burst.terrain.voxel:
-            damage_voxel(battle, burst.terrain.voxel, weapon.damage, shot.who)
-        if weapon.splash_radius > 0:
-            for voxel in voxels_around(battle, shot, weapon.splash_radius):
-                damage_voxel(battle, voxel, weapon.damage * weapon.splash_scale, shot.who)
+def break_voxels(battle: Battle, burst: Burst) -> None:
+    weapon = burst.shot.weapon
+    losses = [(voxel, weapon.damage * weapon.splash_scale) for voxel in voxels_around(battle, burst.shot)]
+    if burst.terrain and burst.terrain.voxel:
+        losses.insert(0, (burst.terrain.voxel, weapon.damage))
+    for voxel, amount in losses:
+        material, cell = battle.terrain.at(voxel), battle.terrain.cell(voxel)
+        if amount and material.breaks:
+            battle.terrain.hp[cell] -= floor(amount + 0.5)
+            if battle.terrain.hp[cell] <= 0:
+                battle.changes.append(battle.terrain.put(voxel, MATERIALS["air"]))
+                battle.emit("voxel_destroyed", burst.shot.who, centre_of(voxel), weapon=material.id)
 
 
-def voxels_around(battle: Battle, shot: Shot, radius: float) -> list[tuple[int, int, int]]:
-    """Those whose centres are within the radius, z slowest, x fastest."""
-    ranges = [
-        range(max(floor(at - radius) - 1, 0), min(floor(at + radius) + 2, end))
-        for at, end in zip((shot.z, shot.y, shot.x), (LAYERS, battle.terrain.rows, battle.terrain.columns))
-    ]
-    found = []
-    for z in ranges[0]:
-        for y in ranges[1]:
-            for x in ranges[2]:
-                d = x + 0.5 - shot.x, y + 0.5 - shot.y, z + 0.5 - shot.z
-                if dot(d, d) <= radius * radius:
-                    found.append((z, y, x))
-    return found
+def centre_of(voxel: Voxel) -> Vector:
+    return Vector(*(at + 0.5 for at in voxel))
 
 
-def damage_voxel(battle: Battle, voxel: tuple[int, int, int], amount: float, who: int) -> None:
-    terrain, (z, y, x) = battle.terrain, voxel
-    material = terrain.at(z, y, x)
-    if not MATERIALS[material].breakable:
-        return
-    cell = (z * terrain.rows + y) * terrain.columns + x
-    terrain.hp[cell] -= floor(amount + 0.5)
-    if terrain.hp[cell] <= 0:
-        battle.changes.append(terrain.put(z, y, x, AIR))
-        battle.emit("voxel_destroyed", who, (x + 0.5, y + 0.5, z + 0.5), weapon=material)
+def voxels_around(battle: Battle, shot: Shot) -> list[Voxel]:
+    """Those whose centres a burst reaches, z slowest, x fastest."""
+    radius, sides = shot.weapon.splash_radius, (battle.terrain.columns, battle.terrain.rows, LAYERS)
+    if not radius:
+        return []
+    across, along, up = (
+        [n for n in range(floor(at - radius) - 1, floor(at + radius) + 2) if 0 <= n < side]
+        for at, side in zip(shot.place, sides)
+    )
+    box = [(x, y, layer) for layer in up for y in along for x in across]
+    ways = {voxel: centre_of(voxel) - shot.place for voxel in box}
+    return [voxel for voxel, way in ways.items() if way @ way <= radius * radius]
 
 
 # --- 4. fire ---------------------------------------------------------------------------------------------------------
@@ -291,146 +246,138 @@ def fire(battle: Battle) -> None:
     for mech in battle.living():
         if mech.shut or mech.fallen:
             continue
-        carried = battle.rules.loadout[mech.kind]
-        for button in range(4):
-            for weapon in sorted(carried):
-                if carried[weapon] == button and mech.pressed[button]:
-                    fire_weapon(battle, mech, weapon)
+        for pressed, names in zip(mech.controls.pressed, battle.preset.buttons[mech.chassis.name]):
+            for name in names if pressed else ():
+                weapon = battle.preset.weapons[name]
+                waits = mech.timers[f"weapon {weapon.timer}"] > 0
+                full = weapon.flight != "at_once" and len(battle.shots) >= MOST_SHOTS
+                if not waits and not full and TRIGGERS[name](battle, mech, weapon):
+                    mech.timers[f"weapon {weapon.timer}"] = weapon.cooldown_ticks
+                    mech.heat += weapon.heat
 
 
-def fire_weapon(battle: Battle, mech: Mech, number: int) -> None:
-    weapon = battle.rules.weapons[number]
-    if mech.wait[weapon.timer] > 0:
-        return
-    if weapon.guidance != HITSCAN and len(battle.shots) >= MOST_SHOTS:
-        return
-    if number == GAUSS or number == AUTOCANNON:
-        fire_kinetic(battle, mech, number)
-    elif number == SMOKE:
-        throw_smoke(battle, mech)
-    else:
-        target = choose_target(battle, mech, number)
-        if target is None:
-            return
-        if number == MISSILE:
-            launch_missile(battle, mech, target)
-        elif number == PAINTER:
-            target.painters.append(mech.index)
-        else:
-            d = way(mech, target)
-            amount = hit_directly(battle, mech.index, target, number, 0.5 + 0.5 * scatter(battle, mech, number), d)
-            battle.emit("laser_hit", mech.index, target.place, target.index, number, amount)
-    mech.wait[weapon.timer] = ticks(weapon.cooldown_s, battle.rules)
-    mech.heat += weapon.heat
+def scatter(battle: Battle, mech: Mech, weapon: Column) -> float:
+    return float((2 * battle.draw(mech, FOR_AIM, weapon.id) - 1) * battle.rules.aim_spread)
 
 
-def scatter(battle: Battle, mech: Mech, weapon: int) -> float:
-    return (2 * battle.draw(mech, FOR_AIM, weapon) - 1) * battle.rules.aim_spread
+def nearest(mech: Mech, candidates: list[Mech]) -> Mech | None:
+    def squared(enemy: Mech) -> float:
+        way = enemy.place - mech.place
+        return way @ way
+
+    return min(candidates, key=squared, default=None)
 
 
-def choose_target(battle: Battle, mech: Mech, number: int) -> Mech | None:
+def choose_target(battle: Battle, mech: Mech, weapon: Column) -> Mech | None:
     """The focus target if it can be fired at, else the nearest that can."""
-    weapon = battle.rules.weapons[number]
-
-    def qualifies(enemy: Mech) -> bool:
-        squared = squared_distance(mech, enemy)
-        if not within(mech, enemy, cos_half_arc(weapon)):
-            return False
-        if number == MISSILE and paint_serves(battle, mech, enemy):
-            return True
-        reach = weapon.sight_lock if number == MISSILE else weapon.reach
-        return enemy.index in mech.sees and squared <= reach * reach
-
-    candidates = [enemy for enemy in battle.enemies(mech) if qualifies(enemy)]
-    if any(enemy.index == mech.focus for enemy in candidates):
-        return battle.mechs[mech.focus]
-    return min(candidates, key=lambda enemy: squared_distance(mech, enemy), default=None)
+    reach = weapon.sight_lock or weapon.reach
+    seen = [e for e in battle.enemies(mech) if e.index in mech.picture.sees and mech.within(reach, e)]
+    painted = [e for e in battle.enemies(mech) if weapon.name == "missile" and paint_serves(battle, mech, e, weapon)]
+    candidates = [e for e in battle.enemies(mech) if e in seen + painted and mech.covers(e, weapon.cos_half_arc)]
+    return mech.controls.focus if mech.controls.focus in candidates else nearest(mech, candidates)
 
 
-def paint_serves(battle: Battle, mech: Mech, target: Mech) -> bool:
+def paint_serves(battle: Battle, mech: Mech, target: Mech, weapon: Column) -> bool:
     """Whether a missile can be guided by paint."""
-    reach = battle.rules.weapons[MISSILE].reach
-    near = squared_distance(mech, target) <= reach * reach
-    return near and battle.painted_by_pack_of(mech, target) and mech.quality >= battle.rules.paint_quality
+    good = mech.picture.quality >= battle.rules.paint_quality
+    return good and target.painted_for(mech) and mech.within(weapon.reach, target)
 
 
-def launch(
-    battle: Battle,
-    mech: Mech,
-    number: int,
-    direction: tuple[float, float, float],
-    target: int,
-    z: float,
-) -> None:
-    """A shot from the middle of a mech seen from above, at a height of z."""
-    weapon = battle.rules.weapons[number]
-    vx, vy, vz = (along * weapon.speed for along in direction)
-    life = flight_ticks(weapon, battle.rules)
-    battle.shots.append(Shot(mech.x, mech.y, z, vx, vy, vz, number, mech.index, target, life))
+def launch(battle: Battle, mech: Mech, weapon: Column, start: Vector, direction: Vector, target: Mech | None) -> None:
+    battle.shots.append(Shot(start, direction * weapon.speed, weapon, mech, target))
 
 
-def launch_missile(battle: Battle, mech: Mech, target: Mech) -> None:
-    rules, d = battle.rules, way(mech, target)
-    distance = length(*d)
-    u = d[0] / distance, d[1] / distance, d[2] / distance + rules.launch_up
-    along = length(*u)
-    above = mech.z + mech.half_height + rules.launch_above
-    launch(battle, mech, MISSILE, (u[0] / along, u[1] / along, u[2] / along), target.index, above)
-    by_paint = 1.0 if paint_serves(battle, mech, target) else 0.0
-    battle.emit("missile_launch", mech.index, mech.place, target.index, MISSILE, by_paint)
+def fire_beam(battle: Battle, mech: Mech, weapon: Column) -> bool:
+    target = choose_target(battle, mech, weapon)
+    if target:
+        height = 0.5 + 0.5 * scatter(battle, mech, weapon)
+        amount = hit_directly(battle, mech, target, weapon, height, target.place - mech.place)
+        battle.emit("laser_hit", mech, target.place, target, weapon.id, amount)
+    return target is not None
 
 
-def fire_kinetic(battle: Battle, mech: Mech, number: int) -> None:
-    rules, weapon = battle.rules, battle.rules.weapons[number]
-    known = [enemy for enemy in battle.enemies(mech) if enemy.index in mech.knows]
-    focus = [e for e in known if e.index == mech.focus and within(mech, e, rules.cos_focus_assist)]
-    ahead = [e for e in known if within(mech, e, rules.cos_aim_assist)]
-    target = focus[0] if focus else min(ahead, key=lambda enemy: squared_distance(mech, enemy), default=None)
-    if target is None:
-        direction = mech.cos, mech.sin, 0.0
+def fire_painter(battle: Battle, mech: Mech, weapon: Column) -> bool:
+    target = choose_target(battle, mech, weapon)
+    if target:
+        target.painters.append(mech)
+    return target is not None
+
+
+def fire_missile(battle: Battle, mech: Mech, weapon: Column) -> bool:
+    target = choose_target(battle, mech, weapon)
+    if target:
+        straight = target.place - mech.place
+        upwards = straight / abs(straight) + Vector(0.0, 0.0, battle.rules.launch_up)
+        start = replace(mech.place, z=mech.top + battle.rules.launch_above)
+        launch(battle, mech, weapon, start, upwards / abs(upwards), target)
+        by_paint = float(paint_serves(battle, mech, target, weapon))
+        battle.emit("missile_launch", mech, mech.place, target, weapon.id, by_paint)
+    return target is not None
+
+
+def fire_gun(battle: Battle, mech: Mech, weapon: Column) -> bool:
+    rules, focus = battle.rules, mech.controls.focus
+    known = [enemy for enemy in battle.enemies(mech) if enemy.index in mech.picture.knows]
+    if focus in known and mech.covers(focus, rules.cos_focus_assist):
+        target: Mech | None = focus
     else:
-        dx, dy, _ = way(mech, target)
-        dz = target.z + scatter(battle, mech, number) * target.half_height - mech.z
-        if number == GAUSS:
-            t = length(dx, dy, dz) / weapon.speed
-            dz += 0.5 * rules.gravity * t * t
-        distance = length(dx, dy, dz)
-        direction = dx / distance, dy / distance, dz / distance
-    whom = target.index if target else NOBODY
-    launch(battle, mech, number, direction, whom, mech.z)
-    battle.emit("kinetic_fire", mech.index, mech.place, whom, number)
+        target = nearest(mech, [enemy for enemy in known if mech.covers(enemy, rules.cos_aim_assist)])
+    direction = mech.heading
+    if target:
+        aimed_at = target.place.z + scatter(battle, mech, weapon) * target.half.z
+        way = replace(target.place, z=aimed_at) - mech.place
+        if weapon.flight == "ballistic":
+            seconds = abs(way) / weapon.speed
+            way += Vector(0.0, 0.0, 0.5 * rules.gravity * seconds * seconds)
+        direction = way / abs(way)
+    launch(battle, mech, weapon, mech.place, direction, target)
+    battle.emit("kinetic_fire", mech, mech.place, target, weapon.id)
+    return True
 
 
-def throw_smoke(battle: Battle, mech: Mech) -> None:
-    weapon, direction, whom = battle.rules.weapons[SMOKE], (mech.cos, mech.sin, 0.0), NOBODY
-    for enemy in battle.enemies(mech):
-        if enemy.index == mech.focus and within(mech, enemy, cos_half_arc(weapon)):
-            dx, dy, _ = way(mech, enemy)
-            level = sqrt(dx * dx + dy * dy)
-            if squared_distance(mech, enemy) <= weapon.reach * weapon.reach and level > 0:
-                direction, whom = (dx / level, dy / level, 0.0), enemy.index
-    launch(battle, mech, SMOKE, direction, whom, mech.z)
-    battle.emit("smoke_launch", mech.index, mech.place, whom, SMOKE)
+def fire_smoke(battle: Battle, mech: Mech, weapon: Column) -> bool:
+    target = mech.controls.focus
+    if target and not (target.alive and mech.covers(target, weapon.cos_half_arc) and mech.within(weapon.reach, target)):
+        target = None
+    way = (target.place - mech.place).level if target else mech.heading
+    if target and not abs(way):  # straight above or below
+        target, way = None, mech.heading
+    launch(battle, mech, weapon, mech.place, way / abs(way) if target else way, target)
+    battle.emit("smoke_launch", mech, mech.place, target, weapon.id)
+    return True
 
 
-def hit_directly(
-    battle: Battle, who: int, target: Mech, number: int, height: float, travel: tuple[float, float, float]
-) -> float:
+# Each pulls a trigger; false if the weapon finds no target that it needs.
+TRIGGERS = {
+    "laser": fire_beam,
+    "flamer": fire_beam,
+    "missile": fire_missile,
+    "gauss": fire_gun,
+    "autocannon": fire_gun,
+    "painter": fire_painter,
+    "smoke": fire_smoke,
+}
+
+
+def hit_directly(battle: Battle, who: Mech, target: Mech, weapon: Column, height: float, travel: Vector) -> float:
     """Note a hit at a height from 0 (feet) to 1 (top); its damage before the leg rule."""
-    rules, weapon = battle.rules, battle.rules.weapons[number]
-    amount, stability = weapon.damage, weapon.stability_damage
-    level = sqrt(travel[0] * travel[0] + travel[1] * travel[1])
-    if level > 0 and travel[0] * target.cos + travel[1] * target.sin >= rules.cos_rear * level:
-        amount *= rules.rear_factor
-        stability *= rules.rear_factor
-    boosted = battle.painted_by_pack_of(battle.mechs[who], target)
-    if boosted:
-        amount *= 1 + rules.paint_bonus
-    amount = points(amount)
-    hit = Hit(who, number, amount, travel, 0.0, points(stability), weapon.target_heat)
-    if height < rules.leg_height:
-        hit.leg, hit.body = amount, points(amount * rules.leg_body_share)
-    hit.boosted = hit.body if boosted else 0.0
-    hit.suppresses = number == AUTOCANNON
-    target.hits.append(hit)
+    rules, flat = battle.rules, abs(travel.level)
+    from_behind = flat > 0 and travel.level @ target.heading >= rules.cos_rear * flat
+    rear = rules.rear_factor if from_behind else 1
+    boosted = target.painted_for(who)
+    amount = points(weapon.damage * rear * (1 + rules.paint_bonus if boosted else 1))
+    on_leg = height < rules.leg_height
+    body = points(amount * rules.leg_body_share) if on_leg else amount
+    target.hits.append(
+        Hit(
+            who,
+            weapon,
+            travel,
+            body,
+            stability=points(weapon.stability_damage * rear),
+            leg=amount if on_leg else 0.0,
+            heat=weapon.target_heat,
+            boosted=body if boosted else 0.0,
+        )
+    )
     return amount

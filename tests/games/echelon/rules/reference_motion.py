@@ -1,18 +1,20 @@
 """The slow reference's movement: the last part of a tick."""
 
+from dataclasses import replace
 from math import floor
 
-from protege.games.echelon.world.mechs import MATERIALS
-from tests.games.echelon.rules.reference_hits import footprint
 from tests.games.echelon.rules.reference_state import (
     FOR_ORDER,
     LAYERS,
     TOUCH,
+    ZERO,
     Battle,
     Mech,
-    length,
-    overlap,
-    sine_and_cosine,
+    Vector,
+    boxes_overlap,
+    clamp,
+    heading_of,
+    left_of,
     wrap,
 )
 
@@ -20,147 +22,119 @@ PUSH = 0.1
 
 
 def move_everybody(battle: Battle) -> None:
-    for mech in sorted(battle.living(), key=lambda mech: battle.draw_bits(mech, FOR_ORDER)):
-        set_velocity(battle, mech)
-        dt = battle.rules.dt
-        dx, dy = mech.vx * dt, mech.vy * dt
+    turns = {battle.draw_bits(mech, FOR_ORDER): mech for mech in battle.living()}
+    for _, mech in sorted(turns.items()):
+        lift = 0.0
+        if mech.fallen:
+            mech.velocity = replace(ZERO, z=mech.velocity.z)
+        elif mech.shut:
+            kept = battle.rules.slide if mech.grounded else battle.rules.damping
+            mech.velocity = replace(mech.velocity.level * kept, z=mech.velocity.z)
+        else:
+            lift = drive(battle, mech)
+        fall_and_refuel(battle, mech, lift)
+        way = mech.velocity.level * battle.rules.dt
         if battle.crowded:
-            push_x, push_y = push(battle, mech)
-            dx, dy = dx + push_x, dy + push_y
-        if dx != 0:
-            walk(battle, mech, dx, 0.0)
-        if dy != 0:
-            walk(battle, mech, 0.0, dy)
+            way += push(battle, mech)
+        for axis, along in (("x", Vector(way.x, 0.0, 0.0)), ("y", Vector(0.0, way.y, 0.0))):
+            if along != ZERO and not walk(battle, mech, along):
+                mech.velocity = replace(mech.velocity, **{axis: 0.0})
         rise_or_fall(battle, mech)
-        noise = length(mech.vx, mech.vy, mech.vz) * battle.chassis(mech).noise
-        mech.noise = 0.0 if mech.fallen else noise
+        mech.noise = 0.0 if mech.fallen else abs(mech.velocity) * mech.chassis.noise
 
 
-def set_velocity(battle: Battle, mech: Mech) -> None:
-    rules, chassis = battle.rules, battle.chassis(mech)
-    lift = 0.0
-    if mech.fallen:
-        mech.vx = mech.vy = 0.0
-    elif mech.shut:
-        keep = rules.slide if mech.grounded else rules.damping
-        mech.vx, mech.vy = mech.vx * keep, mech.vy * keep
-    else:
-        if mech.turn != 0:
-            mech.yaw = wrap(mech.yaw + mech.turn * chassis.yaw_rate * rules.dt)
-            mech.sin, mech.cos = sine_and_cosine(mech.yaw)
-        s = chassis.speed * MATERIALS[mech.material].speed * rules.damping
-        if mech.legged:
-            s *= rules.legged_speed
-        mech.vx = (mech.forward * mech.cos - mech.strafe * mech.sin) * s
-        mech.vy = (mech.forward * mech.sin + mech.strafe * mech.cos) * s
-        if chassis.jet > 0 and mech.jet > 0:
-            lift = max(mech.vertical, 0.0)
-        thrust = chassis.jet * rules.legged_jet if mech.legged else chassis.jet
-        mech.vz += lift * thrust * rules.dt
-    mech.vz = (mech.vz - rules.gravity * rules.dt) * rules.damping
-    if lift > 0:
+def drive(battle: Battle, mech: Mech) -> float:
+    """Turn, and take the velocity that is asked for; how much of the jets' thrust is used."""
+    rules, chassis, wish = battle.rules, mech.chassis, mech.controls
+    if wish.turn:
+        mech.yaw = wrap(mech.yaw + wish.turn * chassis.yaw_rate * rules.dt)
+        mech.heading = heading_of(mech.yaw)
+    weakness = (rules.legged_speed, rules.legged_jet) if mech.legged else (1, 1)
+    pace = chassis.speed * mech.ground.speed * rules.damping * weakness[0]
+    level = (mech.heading * wish.forward + left_of(mech.heading) * wish.strafe) * pace
+    lift = wish.vertical if wish.vertical > 0 and chassis.jet and mech.jet > 0 else 0.0
+    mech.velocity = replace(level, z=mech.velocity.z + lift * (chassis.jet * weakness[1]) * rules.dt)
+    return lift
+
+
+def fall_and_refuel(battle: Battle, mech: Mech, lift: float) -> None:
+    rules = battle.rules
+    mech.velocity = replace(mech.velocity, z=(mech.velocity.z - rules.gravity * rules.dt) * rules.damping)
+    if lift:
         mech.jet = max(mech.jet - lift * rules.jet_drain * rules.dt, 0.0)
     elif mech.grounded:
         mech.jet = min(mech.jet + rules.jet_refill * rules.dt, 1.0)
 
 
-def push(battle: Battle, mech: Mech) -> tuple[float, float]:
-    """Away from everybody it is inside of."""
-    push_x = push_y = 0.0
+def push(battle: Battle, mech: Mech) -> Vector:
+    """Away from everybody it is inside of, each time along the axis on which they are farther apart."""
+    sum_of_pushes = ZERO
     for other in battle.others(mech):
-        if overlap(mech, other):
-            dx, dy = mech.x - other.x, mech.y - other.y
-            if abs(dx) >= abs(dy):
-                push_x += PUSH if dx >= 0 else -PUSH
-            else:
-                push_y += PUSH if dy >= 0 else -PUSH
-    return push_x, push_y
+        if boxes_overlap(mech.place, mech, other):
+            apart = mech.place - other.place
+            along_x = abs(apart.x) >= abs(apart.y)
+            signed = PUSH if (apart.x if along_x else apart.y) >= 0 else -PUSH
+            sum_of_pushes += Vector(signed, 0.0, 0.0) if along_x else Vector(0.0, signed, 0.0)
+    return sum_of_pushes
 
 
-def body_layers(feet: float, height: float) -> range:
-    return range(floor(feet + TOUCH), floor(feet + height - TOUCH) + 1)
+def body_layers(feet: float, mech: Mech) -> set[int]:
+    return set(range(floor(feet + TOUCH), floor(feet + mech.height - TOUCH) + 1))
 
 
-def layers_in_the_way(battle: Battle, x: float, y: float, feet: float, mech: Mech) -> list[int]:
-    """Layers in which a body there would touch a voxel that stops it."""
-    return [
-        z
-        for z in body_layers(feet, mech.height)
-        if any(battle.terrain.stops_bodies(z, row, column) for column, row in footprint(x, y, mech.half_width))
-    ]
-
-
-def walk(battle: Battle, mech: Mech, dx: float, dy: float) -> None:
-    """Move along one axis if that is possible."""
-    half = mech.half_width
-    x = min(max(mech.x + dx, half), battle.terrain.columns - half)
-    y = min(max(mech.y + dy, half), battle.terrain.rows - half)
-    clamped = (x != mech.x + dx) if dx else (y != mech.y + dy)
-    z = mech.z
-    blocking = layers_in_the_way(battle, x, y, mech.feet, mech)
-    blocked = False
-    if blocking:
-        top = max(blocking) + 1
-        z = top + mech.half_height
-        blocked = not can_step(battle, mech, x, y, top)
-    blocked = blocked or any(in_the_way(mech, other, x, y, z) for other in battle.others(mech))
-    if blocked or clamped:
-        if dx:
-            mech.vx = 0.0
-        else:
-            mech.vy = 0.0
-    if not blocked:
-        mech.x, mech.y, mech.z = x, y, z
-
-
-def can_step(battle: Battle, mech: Mech, x: float, y: float, top: int) -> bool:
-    return (
-        mech.grounded
-        and mech.vz < 1
-        and top - mech.feet <= battle.rules.step_height
-        and top + mech.height <= LAYERS + TOUCH
-        and not layers_in_the_way(battle, x, y, top, mech)
-        and not layers_in_the_way(battle, mech.x, mech.y, top, mech)
+def walk(battle: Battle, mech: Mech, way: Vector) -> bool:
+    """Go along one axis if that is possible; whether it went all the way."""
+    terrain, half, wanted = battle.terrain, mech.half, mech.place + way
+    to = Vector(
+        clamp(wanted.x, half.x, terrain.columns - half.x), clamp(wanted.y, half.y, terrain.rows - half.y), wanted.z
     )
-
-
-def in_the_way(mech: Mech, other: Mech, x: float, y: float, z: float) -> bool:
-    """Whether another mech keeps this one from going there."""
-    wide = mech.half_width + other.half_width - TOUCH
-    high = mech.half_height + other.half_height - TOUCH
-
-    if not (abs(x - other.x) < wide and abs(y - other.y) < wide and abs(z - other.z) < high):
+    ahead = terrain.layers_under(to, half)
+    in_the_way = ahead & body_layers(mech.feet, mech)
+    if in_the_way:
+        top = max(in_the_way) + 1
+        to = replace(to, z=top + half.z)
+        room = body_layers(top, mech)
+        climbs = mech.grounded and mech.velocity.z < 1 and top - mech.feet <= battle.rules.step_height
+        fits = top + mech.height <= LAYERS + TOUCH and not room & (ahead | terrain.layers_under(mech.place, half))
+        if not climbs or not fits:
+            return False
+    if any(keeps_out(other, mech, to) for other in battle.others(mech)):
         return False
-    nearer = abs(x - other.x) < abs(mech.x - other.x) or abs(y - other.y) < abs(mech.y - other.y)
-    return nearer or not overlap(mech, other)
+    mech.place = to
+    return to.level == wanted.level
+
+
+def keeps_out(other: Mech, mech: Mech, to: Vector) -> bool:
+    """Whether another mech keeps this one from going there: not if it is inside of it already and gets no nearer."""
+    if not boxes_overlap(to, mech, other):
+        return False
+    then, now = to - other.place, mech.place - other.place
+    gets_nearer = abs(then.x) < abs(now.x) or abs(then.y) < abs(now.y)
+    return gets_nearer or not boxes_overlap(mech.place, mech, other)
 
 
 def rise_or_fall(battle: Battle, mech: Mech) -> None:
     ground, ceiling = room(battle, mech)
-    feet = mech.feet + mech.vz * battle.rules.dt
-    if feet + mech.height >= ceiling and mech.vz > 0:
-        feet, mech.vz = ceiling - mech.height, 0.0
-    mech.grounded = False
-    if feet <= ground:
-        feet = ground
-        if mech.vz <= 0:
-            mech.vz, mech.grounded = 0.0, True
-    mech.z = feet + mech.half_height
+    feet, speed = mech.feet + mech.velocity.z * battle.rules.dt, mech.velocity.z
+    if speed > 0 and feet + mech.height >= ceiling:
+        feet, speed = ceiling - mech.height, 0.0
+    mech.grounded = feet <= ground and speed <= 0
+    if mech.grounded:
+        speed = 0.0
+    mech.velocity = replace(mech.velocity, z=speed)
+    mech.place = replace(mech.place, z=max(feet, ground) + mech.half.z)
 
 
 def room(battle: Battle, mech: Mech) -> tuple[float, float]:
     """How far down the feet, and how far up the head, may go."""
-    layers = body_layers(mech.feet, mech.height)
-    ground, ceiling = 0.0, float(LAYERS)
-    for column, row in footprint(mech.x, mech.y, mech.half_width):
-        stopping = [z for z in range(LAYERS) if battle.terrain.stops_bodies(z, row, column)]
-        ground = max([ground] + [z + 1.0 for z in stopping if z < layers[0]])
-        ceiling = min([ceiling] + [float(z) for z in stopping if z > layers[-1]])
+    own, stopping = body_layers(mech.feet, mech), battle.terrain.layers_under(mech.place, mech.half)
+    floors = [0.0] + [layer + 1.0 for layer in stopping if layer < min(own)]
+    ceilings = [float(LAYERS)] + [float(layer) for layer in stopping if layer > max(own)]
     for other in battle.others(mech):
-        wide = mech.half_width + other.half_width - TOUCH
-        if abs(mech.x - other.x) < wide and abs(mech.y - other.y) < wide:
-            if other.z + other.half_height <= mech.feet + TOUCH:
-                ground = max(ground, other.z + other.half_height)
+        apart, reach = mech.place - other.place, mech.half + other.half
+        if abs(apart.x) < reach.x - TOUCH and abs(apart.y) < reach.y - TOUCH:
+            if other.top <= mech.feet + TOUCH:
+                floors.append(other.top)
             elif other.feet >= mech.feet + mech.height - TOUCH:
-                ceiling = min(ceiling, other.feet)
-    return ground, ceiling
+                ceilings.append(other.feet)
+    return max(floors), min(ceilings)

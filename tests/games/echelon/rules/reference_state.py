@@ -1,68 +1,113 @@
-"""What a battle of the slow reference consists of, and the arithmetic of the game card: rays, draws, angles.
+"""What a battle of the slow reference consists of, and the card's arithmetic: vectors, draws, angles, rays.
 
-Plain Python: dataclasses, lists and `math`. Fields that the simulator's records have too are called the same there.
+Nothing is imported from the product. Three things must agree with it to the last bit and are therefore the card's own
+recipes, written out again: the mixing of random bits, the series for sine and cosine, and the order in which a formula
+adds and multiplies. Everything else is arranged differently: a place is a vector, a mech's timers are a dictionary, its
+controls, its paint and its picture are objects of their own, and a ray is a merge of two sequences of borders.
 """
 
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import ceil, floor, inf, pi, sqrt
-from typing import Any
+from functools import cached_property
+from heapq import merge
+from itertools import accumulate, chain, repeat
+from math import ceil, floor, pi, sqrt
 
-from protege.games.echelon.rules.battle import EVENT_NAMES
-from protege.games.echelon.world.mechs import AIR, MATERIALS, NOBODY, Chassis, Rules, Weapon, cosine
+from tests.games.echelon.rules.reference_tables import EVENTS, MATERIALS, SUITE_RANGES, Column, Preset
 
 TOUCH = 1e-6
 LAYERS = 20
-MOST_SHOTS, MOST_CLOUDS = 240, 120
-NO_WEAPON = -1
+NOBODY = NO_WEAPON = -1
+MESSAGE = 8
 
 # --- arithmetic ------------------------------------------------------------------------------------------------------
 
 
+@dataclass(order=True, slots=True, unsafe_hash=True)
+class Vector:
+    """Three numbers; never changed once made. The smaller of two is that with the smaller x, then y, then z."""
+
+    x: float
+    y: float
+    z: float
+
+    def __add__(self, other: "Vector") -> "Vector":
+        return Vector(self.x + other.x, self.y + other.y, self.z + other.z)
+
+    def __sub__(self, other: "Vector") -> "Vector":
+        return Vector(self.x - other.x, self.y - other.y, self.z - other.z)
+
+    def __mul__(self, factor: float) -> "Vector":
+        return Vector(self.x * factor, self.y * factor, self.z * factor)
+
+    def __truediv__(self, divisor: float) -> "Vector":
+        return Vector(self.x / divisor, self.y / divisor, self.z / divisor)
+
+    def __matmul__(self, other: "Vector") -> float:
+        """The dot product."""
+        return self.x * other.x + self.y * other.y + self.z * other.z
+
+    def __abs__(self) -> float:
+        return sqrt(self @ self)
+
+    def __iter__(self) -> Iterator[float]:
+        return iter((self.x, self.y, self.z))
+
+    @property
+    def level(self) -> "Vector":
+        """As seen from above."""
+        return Vector(self.x, self.y, 0.0)
+
+
+ZERO = Vector(0.0, 0.0, 0.0)
+
+
+def clamp(value: float, low: float, high: float) -> float:
+    return sorted((low, value, high))[1]
+
+
 def points(amount: float) -> float:
-    """P: to 1/1024."""
+    """P of the card: rounded to 1/1024."""
     return floor(amount * 1024 + 0.5) / 1024
-
-
-def length(*d: float) -> float:
-    return sqrt(dot(d, d))
-
-
-def dot(a: tuple[float, ...], b: tuple[float, ...]) -> float:
-    """Summed from left to right."""
-    total = a[0] * b[0]
-    for i in range(1, len(a)):
-        total += a[i] * b[i]
-    return total
 
 
 def wrap(angle: float) -> float:
     return angle - 2 * pi * ceil((angle - pi) / (2 * pi))
 
 
-def sine_and_cosine(angle: float) -> tuple[float, float]:
-    quarters = floor(angle * (2 / pi) + 0.5)
-    x = angle - quarters * 1.5707963267341256 - quarters * 6.077100506506192e-11
+def heading_of(yaw: float) -> Vector:
+    """Forward: the cosine and the sine of a yaw."""
+    quarters = floor(yaw * (2 / pi) + 0.5)
+    x = yaw - quarters * 1.5707963267341256 - quarters * 6.077100506506192e-11
     q = x * x
-    s = 1 - q * (1 / 272)
-    for n in (210, 156, 110, 72, 42, 20):
-        s = 1 - q * (1 / n) * s
-    s = x - x * (q * (1 / 6) * s)
-    c = 1 - q * (1 / 240)
-    for n in (182, 132, 90, 56, 30, 12, 2):
-        c = 1 - q * (1 / n) * c
-    return ((s, c), (c, -s), (-s, -c), (-c, s))[quarters % 4]
+    sine = cosine = 1.0
+    for n in (272, 210, 156, 110, 72, 42, 20):
+        sine = 1 - q * (1 / n) * sine
+    for n in (240, 182, 132, 90, 56, 30, 12, 2):
+        cosine = 1 - q * (1 / n) * cosine
+    forward = Vector(cosine, x - x * (q * (1 / 6) * sine), 0.0)
+    for _ in range(quarters % 4):
+        forward = left_of(forward)
+    return forward
+
+
+def left_of(forward: Vector) -> Vector:
+    """Turned by 90 degrees, counter-clockwise."""
+    return Vector(-forward.y, forward.x, 0.0)
 
 
 STEP = 0x9E3779B97F4A7C15
 FOR_ORDER, FOR_AIM, FOR_AMS, FOR_WRECK = range(4)
 
 
-def bits(s: int) -> int:
-    """A number of 64 bits, stirred; what is beyond 64 bits in `s` counts as nothing."""
-    s %= 2**64
-    z = (s ^ s >> 30) * 0xBF58476D1CE4E5B9 % 2**64
-    z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
-    return z ^ z >> 31
+def bits(state: int) -> int:
+    """A number of 64 bits, stirred; what is beyond 64 bits in `state` counts as nothing."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        state %= 2**64
+        state = (state ^ state >> shift) * factor
+    state %= 2**64
+    return state ^ state >> 31
 
 
 def team_streams(seed: int) -> list[int]:
@@ -77,41 +122,65 @@ def team_streams(seed: int) -> list[int]:
 class Hit:
     """One hit on a mech, kept until the hits of the tick take effect."""
 
-    who: int
-    weapon: int
+    who: "Mech"
+    weapon: Column
+    travel: Vector
     body: float
-    travel: tuple[float, float, float]
+    stability: float
     leg: float = 0.0
-    stability: float = 0.0
     heat: float = 0.0
     boosted: float = 0.0
-    suppresses: bool = False
 
 
 @dataclass
+class Paint:
+    by: "Mech"
+    left: int
+    damage: float = 0.0
+
+
+@dataclass
+class Controls:
+    """What a mech's player wants in this decision."""
+
+    forward: float = 0.0
+    strafe: float = 0.0
+    vertical: float = 0.0
+    turn: float = 0.0
+    pressed: tuple[bool, ...] = (False,) * 5
+    ewar: str = "off"
+    focus: "Mech | None" = None
+
+
+@dataclass
+class Picture:
+    """What a mech perceives."""
+
+    quality: float
+    jam: float = 0.0
+    sees: set[int] = field(default_factory=set)
+    knows: set[int] = field(default_factory=set)
+    sound: list[float] = field(default_factory=lambda: [0.0] * 4)
+    warned: bool = False
+
+
+@dataclass(eq=False)
 class Mech:
     # who
     index: int
     team: int
-    kind: int
-    pack: int
     rank: int
+    pack: int
     suite: int
     leader: int
-    half_width: float
-    half_height: float
+    chassis: Column
     # where
-    x: float
-    y: float
-    z: float
+    place: Vector
     yaw: float
-    sin: float
-    cos: float
-    vx: float = 0.0
-    vy: float = 0.0
-    vz: float = 0.0
+    heading: Vector
+    velocity: Vector = ZERO
     grounded: bool = False
-    material: int = AIR
+    ground: Column = field(default_factory=lambda: MATERIALS["air"])
     # condition
     alive: bool = True
     shut: bool = False
@@ -122,94 +191,90 @@ class Mech:
     heat: float = 0.0
     stability: float = 0.0
     jet: float = 1.0
-    wait: list[int] = field(default_factory=lambda: [0] * 4)
-    ams_wait: int = 0
-    suppressed: int = 0
-    painted: int = 0
-    painter: int = NOBODY
-    paint_damage: float = 0.0
-    # wishes
-    forward: float = 0.0
-    strafe: float = 0.0
-    vertical: float = 0.0
-    turn: float = 0.0
-    pressed: list[bool] = field(default_factory=lambda: [False] * 5)
-    ewar: int = 0
-    focus: int = NOBODY
+    noise: float = 0.0
+    timers: Counter[str] = field(default_factory=Counter)  # ticks left: weapon 0 to 3, ams, suppressed, order
+    paint: Paint | None = None
+    controls: Controls = field(default_factory=Controls)
     order: int = 0
     order_from: int = NOBODY
     order_target: int = NOBODY
-    order_left: int = 0
-    # the last picture
-    sees: set[int] = field(default_factory=set)
-    knows: set[int] = field(default_factory=set)
-    quality: float = 0.0
-    jam: float = 0.0
-    noise: float = 0.0
-    sound: list[float] = field(default_factory=lambda: [0.0] * 4)
-    warned: bool = False
+    picture: Picture = field(default_factory=lambda: Picture(0.0))
+    message: list[float] = field(default_factory=lambda: [0.0] * MESSAGE)
     # this decision
     hit: bool = False
-    hurt: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    hurt: Vector = ZERO
     inside: bool = False
     # sums
     dealt: float = 0.0
     friendly: float = 0.0
     taken: float = 0.0
-    tally: list[int] = field(default_factory=lambda: [0] * len(EVENT_NAMES))
+    taken_from: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+    tally: Counter[str] = field(default_factory=Counter)
     bad_actions: int = 0
     # this tick
     burn: float = 0.0
     hits: list[Hit] = field(default_factory=list)
-    painters: list[int] = field(default_factory=list)
+    painters: list["Mech"] = field(default_factory=list)
 
-    @property
-    def place(self) -> tuple[float, float, float]:
-        return self.x, self.y, self.z
-
-    @property
-    def feet(self) -> float:
-        return self.z - self.half_height
+    @cached_property
+    def half(self) -> Vector:
+        """Half the sides of its box."""
+        return Vector(self.chassis.width / 2, self.chassis.width / 2, self.chassis.height / 2)
 
     @property
     def height(self) -> float:
-        return self.half_height * 2
+        return self.half.z * 2
 
     @property
-    def emits(self) -> bool:
-        return self.alive and not self.shut and self.ewar > 0
+    def feet(self) -> float:
+        return self.place.z - self.half.z
+
+    @property
+    def top(self) -> float:
+        return self.place.z + self.half.z
+
+    @property
+    def suite_range(self) -> float:
+        return SUITE_RANGES[self.suite]
+
+    @property
+    def emits(self) -> str:
+        """What its electronic warfare does, which is nothing while it is off, shut down or dead."""
+        return self.controls.ewar if self.alive and not self.shut else "off"
+
+    def painted_for(self, shooter: "Mech") -> bool:
+        """Whether somebody of the shooter's pack has painted it."""
+        return self.paint is not None and self.paint.by.pack == shooter.pack
+
+    def covers(self, target: "Mech", least_cosine: float) -> bool:
+        """Whether a target is within an arc around straight ahead, seen from above."""
+        way = (target.place - self.place).level
+        return way @ self.heading >= least_cosine * abs(way)
+
+    def within(self, reach: float, thing: "Mech | Shot") -> bool:
+        way = thing.place - self.place
+        return way @ way <= reach * reach
 
 
 @dataclass
 class Shot:
-    x: float
-    y: float
-    z: float
-    vx: float
-    vy: float
-    vz: float
-    weapon: int
-    who: int
-    target: int
-    life: int
+    place: Vector
+    velocity: Vector
+    weapon: Column
+    who: Mech
+    target: Mech | None
     age: int = 0
-
-    @property
-    def place(self) -> tuple[float, float, float]:
-        return self.x, self.y, self.z
 
 
 @dataclass
 class Cloud:
-    x: float
-    y: float
-    z: float
+    place: Vector
     radius: float
     left: int
     who: int
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Event:
     tick: int
     name: str
@@ -217,7 +282,17 @@ class Event:
     whom: int
     weapon: int
     amount: float
-    place: tuple[float, float, float]
+    place: Vector
+
+
+# By what is stopped: the materials that stop it.
+STOPS = {
+    "bodies": {material.id for material in MATERIALS.values() if material.bodies},
+    "sight": {material.id for material in MATERIALS.values() if material.sight},
+}
+MATERIAL_LIST = list(MATERIALS.values())
+
+Voxel = tuple[int, int, int]  # x, y, layer
 
 
 @dataclass
@@ -228,27 +303,40 @@ class Terrain:
     rows: int
     material: bytearray
     hp: list[int]
+    in_the_way: dict[tuple[int, int, str], list[int]] = field(default_factory=dict)  # by column, until it changes
 
-    def at(self, z: int, y: int, x: int) -> int:
-        """Material of a voxel; above the top layer is air."""
-        return self.material[(z * self.rows + y) * self.columns + x] if z < LAYERS else AIR
+    def cell(self, voxel: Voxel) -> int:
+        x, y, layer = voxel
+        return x + self.columns * (y + self.rows * layer)
 
-    def stops_bodies(self, z: int, y: int, x: int) -> bool:
-        return MATERIALS[self.at(z, y, x)].stops_bodies
+    def at(self, voxel: Voxel) -> Column:
+        """The material of a voxel; above the top layer is air."""
+        return MATERIAL_LIST[self.material[self.cell(voxel)] if voxel[2] < LAYERS else 0]
 
-    def stops_sight(self, z: int, y: int, x: int) -> bool:
-        return MATERIALS[self.at(z, y, x)].stops_sight
+    def layers_of(self, x: int, y: int, what: str) -> list[int]:
+        """The layers of a column that are in the way of bodies or of sight, from below."""
+        if (x, y, what) not in self.in_the_way:
+            column = self.material[self.cell((x, y, 0)) :: self.columns * self.rows]
+            self.in_the_way[x, y, what] = [layer for layer, material in enumerate(column) if material in STOPS[what]]
+        return self.in_the_way[x, y, what]
 
-    def put(self, z: int, y: int, x: int, material: int) -> tuple[int, int]:
-        """Change a voxel, with full HP; which cell it is, and the material."""
-        cell = (z * self.rows + y) * self.columns + x
-        self.material[cell], self.hp[cell] = material, MATERIALS[material].hp
-        return cell, material
+    def layers_under(self, place: Vector, half: Vector) -> set[int]:
+        """All layers in which something stops bodies, anywhere in the footprint of a box."""
+        across, along = (range(floor(at - half.x + TOUCH), floor(at + half.x - TOUCH) + 1) for at in (place.x, place.y))
+        return {layer for x in across for y in along for layer in self.layers_of(x, y, "bodies")}
+
+    def put(self, voxel: Voxel, material: Column) -> tuple[int, int]:
+        """Change a voxel, with full HP; which cell it is, and the material's id."""
+        cell = self.cell(voxel)
+        for what in STOPS:
+            self.in_the_way.pop((*voxel[:2], what), None)
+        self.material[cell], self.hp[cell] = material.id, material.hp
+        return cell, material.id
 
 
 @dataclass
 class Battle:
-    rules: Rules
+    preset: Preset
     terrain: Terrain
     zone: tuple[float, float, float]
     mechs: list[Mech]
@@ -264,14 +352,19 @@ class Battle:
     winner: int = NOBODY
     shots: list[Shot] = field(default_factory=list)
     clouds: list[Cloud] = field(default_factory=list)
-    messages: list[list[float]] = field(default_factory=list)
-    ledger: list[list[float]] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     changes: list[tuple[int, int]] = field(default_factory=list)
     crowded: bool = False
 
+    @property
+    def rules(self) -> Column:
+        return self.preset.rules
+
     def living(self) -> list[Mech]:
         return [mech for mech in self.mechs if mech.alive]
+
+    def team(self, number: int) -> list[Mech]:
+        return [mech for mech in self.mechs if mech.team == number]
 
     def enemies(self, mech: Mech) -> list[Mech]:
         """The living ones, by index."""
@@ -279,18 +372,10 @@ class Battle:
 
     def others(self, mech: Mech) -> list[Mech]:
         """Everybody else alive, own team first, by index."""
-        others = [other for other in self.living() if other is not mech]
-        return sorted(others, key=lambda other: other.team != mech.team)
-
-    def chassis(self, mech: Mech) -> Chassis:
-        return self.rules.chassis[mech.kind]
+        return [m for m in self.living() if m.team == mech.team and m is not mech] + self.enemies(mech)
 
     def stability_limit(self, mech: Mech) -> float:
-        limit = self.chassis(mech).stability
-        return limit * self.rules.legged_stability if mech.legged else limit
-
-    def painted_by_pack_of(self, mech: Mech, target: Mech) -> bool:
-        return target.painted > 0 and self.mechs[target.painter].pack == mech.pack
+        return float(mech.chassis.stability * (self.rules.legged_stability if mech.legged else 1))
 
     def draw_bits(self, mech: Mech, purpose: int, number: int = 0) -> int:
         return bits(self.keys[mech.team] + STEP * (1 + purpose * 65536 + mech.rank * 256 + number))
@@ -301,48 +386,26 @@ class Battle:
     def emit(
         self,
         name: str,
-        who: int,
-        place: tuple[float, float, float],
-        whom: int = NOBODY,
+        who: Mech | None,
+        place: Vector,
+        whom: Mech | None = None,
         weapon: int = NO_WEAPON,
         amount: float = 0.0,
     ) -> None:
-        if who != NOBODY:
-            self.mechs[who].tally[EVENT_NAMES.index(name)] += 1
-        self.events.append(Event(self.tick, name, who, whom, weapon, amount, place))
+        assert name in EVENTS
+        if who:
+            who.tally[name] += 1
+        self.events.append(Event(self.tick, name, number_of(who), number_of(whom), weapon, amount, place))
 
 
-def ticks(seconds: float, rules: Rules) -> int:
-    return round(seconds / rules.dt)
+def number_of(mech: Mech | None) -> int:
+    return mech.index if mech else NOBODY
 
 
-def flight_ticks(weapon: Weapon, rules: Rules) -> int:
-    return ceil(weapon.reach / (weapon.speed * rules.dt) - 1e-9)
-
-
-def cos_half_arc(weapon: Weapon) -> float:
-    return cosine(weapon.arc / 2)
-
-
-def within(mech: Mech, target: Mech, least_cosine: float) -> bool:
-    """Whether a target is that near to straight ahead, seen from above."""
-    dx, dy = target.x - mech.x, target.y - mech.y
-    return dx * mech.cos + dy * mech.sin >= least_cosine * sqrt(dx * dx + dy * dy)
-
-
-def way(start: Any, end: Any) -> tuple[float, float, float]:
-    """From one thing that has a place to another."""
-    return end.x - start.x, end.y - start.y, end.z - start.z
-
-
-def squared_distance(a: Any, b: Any) -> float:
-    return dot(way(a, b), way(a, b))
-
-
-def overlap(a: Mech, b: Mech) -> bool:
-    wide = a.half_width + b.half_width - TOUCH
-    high = a.half_height + b.half_height - TOUCH
-    return abs(a.x - b.x) < wide and abs(a.y - b.y) < wide and abs(a.z - b.z) < high
+def boxes_overlap(place: Vector, mech: Mech, other: Mech) -> bool:
+    """Whether a mech, were it at this place, would overlap another."""
+    apart, reach = place - other.place, mech.half + other.half
+    return all(abs(a) < r - TOUCH for a, r in zip(apart, reach))
 
 
 # --- rays ------------------------------------------------------------------------------------------------------------
@@ -350,47 +413,50 @@ def overlap(a: Mech, b: Mech) -> bool:
 
 @dataclass
 class Block:
-    """Where a ray ends: at which share of it, and in which voxel (z, y, x), if it is one."""
+    """Where a ray ends: at which share of it, and in which voxel, if it is one."""
 
     share: float
-    voxel: tuple[int, int, int] | None
+    voxel: Voxel | None = None
 
 
-def ray(
-    terrain: Terrain,
-    a: tuple[float, float, float],
-    b: tuple[float, float, float],
-    of_sight: bool = False,
-    ends_count: bool = True,
-) -> Block | None:
-    """What stops the way from a to b first, or None."""
-    (ax, ay, az), (bx, by, bz) = a, b
-    dx, dy, dz = bx - ax, by - ay, bz - az
-    x, y = floor(ax), floor(ay)
-    entry = 0.0
-    wait_x = abs(1 / dx) if dx else inf
-    wait_y = abs(1 / dy) if dy else inf
-    next_x = (x + 1 - ax if dx > 0 else ax - x) * wait_x if dx else inf
-    next_y = (y + 1 - ay if dy > 0 else ay - y) * wait_y if dy else inf
-    ends = () if ends_count else tuple((floor(pz), floor(py), floor(px)) for px, py, pz in (a, b))
-    stops = terrain.stops_sight if of_sight else terrain.stops_bodies
-    while True:
-        if not (0 <= x < terrain.columns and 0 <= y < terrain.rows):
-            return Block(entry, None)
-        leave = min(next_x, next_y, 1)
-        from_z, to_z = az + dz * entry, az + dz * leave
-        low, high = sorted((floor(from_z), floor(to_z)))
-        met = [z for z in range(max(low, 0), min(high, LAYERS - 1) + 1) if stops(z, y, x) and (z, y, x) not in ends]
-        if met:
-            layer = met[0] if dz >= 0 else met[-1]
-            share = (layer - az) / dz if dz > 0 else (layer + 1 - az) / dz if dz < 0 else entry
-            return Block(entry if layer == floor(from_z) else share, (layer, y, x))
-        if dz < 0 and to_z < 0:
-            return Block(-az / dz, None)
-        if leave >= 1:
-            return None
-        if next_x < next_y:
-            x, next_x = (x + 1 if dx > 0 else x - 1), next_x + wait_x
+def borders(start: float, way: float) -> Iterator[float]:
+    """The shares of a way at which it crosses the borders of columns, along one axis; they never end."""
+    if way:
+        first = floor(start) + 1 - start if way > 0 else start - floor(start)
+        apart = abs(1 / way)
+        yield from accumulate(chain([first * apart], repeat(apart)))
+
+
+def columns_along(start: Vector, way: Vector) -> Iterator[tuple[int, int, float, float]]:
+    """The columns that a way passes through, with the shares at which it comes in and goes out."""
+    x, y, entry = floor(start.x), floor(start.y), 0.0
+    # Where both borders are crossed at once, a corner, the way goes along y first.
+    along_y, along_x = zip(borders(start.y, way.y), repeat(0)), zip(borders(start.x, way.x), repeat(1))
+    for share, axis in merge(along_y, along_x):
+        if share >= 1:
+            break
+        yield x, y, entry, share
+        if axis == 0:
+            y += 1 if way.y > 0 else -1
         else:
-            y, next_y = (y + 1 if dy > 0 else y - 1), next_y + wait_y
-        entry = leave
+            x += 1 if way.x > 0 else -1
+        entry = share
+    yield x, y, entry, 1.0
+
+
+def ray(terrain: Terrain, start: Vector, end: Vector, what: str, ends_count: bool = True) -> Block | None:
+    """Where bodies or sight are first stopped on the way from one point to another, or None."""
+    way = end - start
+    exempt = [] if ends_count else [tuple(map(floor, point)) for point in (start, end)]
+    for x, y, entry, leave in columns_along(start, way):
+        if x not in range(terrain.columns) or y not in range(terrain.rows):
+            return Block(entry)
+        first, last = start.z + way.z * entry, start.z + way.z * leave
+        low, high = floor(min(first, last)), floor(max(first, last))
+        met = [layer for layer in terrain.layers_of(x, y, what) if low <= layer <= high and (x, y, layer) not in exempt]
+        if met:
+            layer, face = (met[0], met[0]) if way.z >= 0 else (met[-1], met[-1] + 1)
+            return Block(entry if layer == floor(first) else (face - start.z) / way.z, (x, y, layer))
+        if last < 0 and way.z < 0:
+            return Block(-start.z / way.z)
+    return None

@@ -7,12 +7,12 @@ import pytest
 from pettingzoo.test import parallel_api_test, parallel_seed_test
 
 from protege import ProtegeError
-from protege.evaluate import EVALUATION, TRAINING, seed_of
 from protege.games.echelon.rules.battle import BY_ELIMINATION, BY_TIME
 from protege.games.echelon.task.env import Arena, Choices, Frames
 from protege.games.echelon.task.rewards import PARTS, RewardConfig
 from protege.games.echelon.task.zoo import EchelonEnv
 from protege.games.echelon.world.mechs import BLUE, NOBODY
+from protege.seeds import EVALUATION, TRAINING, seed_of
 
 SMALL: dict[str, Any] = {"roster": "2v2", "size": (40, 40), "length": 12}
 

@@ -11,7 +11,7 @@ from protege import ProtegeError
 from protege.games.echelon.rules.sim import Battles
 from protege.games.echelon.task.features import layout_of
 from protege.games.echelon.task.observation import make_scratch, measure_walks
-from protege.games.echelon.task.rewards import BOOK, PARTS, RewardConfig, open_books, pay
+from protege.games.echelon.task.rewards import PARTS, REWARD_STATE, RewardConfig, compute_rewards, reset_reward_state
 from protege.games.echelon.world.mechs import BLUE, HEAVY, LAVA, LIGHT, MEDIUM, NOBODY, RED, SCOUT, SOLID
 from protege.games.echelon.world.paths import measure_paths, path_queue
 from tests.games.echelon.rules.fields import act, field, named, placed
@@ -30,24 +30,26 @@ class Purse:
         queue = path_queue(self.battles.world.blocked.shape[2], self.battles.world.blocked.shape[1])
         measure_paths(self.battles.world, 0, queue)
         self.walk = make_scratch(self.battles.world, layout_of(self.battles.roster), self.battles.rules).walk
-        self.books = np.zeros(self.walk.shape, BOOK)
+        self.reward_state = np.zeros(self.walk.shape, REWARD_STATE)
         self.reward = np.zeros(self.walk.shape, np.float32)
         self.parts = np.zeros((*self.walk.shape, len(PARTS)), np.float32)
         self.history: list[np.ndarray] = []  # rewards (mechs,) by decision
         self.earned: list[np.ndarray] = []  # parts (mechs, PARTS) by decision
         measure_walks(self.battles.records, self.battles.world, self.walk, 0, 1)
-        open_books(self.battles.records, self.walk, self.weights, self.books, 0)
+        reset_reward_state(self.battles.records, self.walk, self.weights, self.reward_state, 0)
 
     @property
     def potential(self) -> np.ndarray:
-        return np.array(self.books["potential"][0])
+        return np.array(self.reward_state["potential"][0])
 
     def act(self, wanted: dict[int, dict[str, Any]] | None = None, decisions: int = 1) -> list[dict[str, Any]]:
         happened = []
         for _ in range(decisions):
             happened += act(self.battles, wanted)
             measure_walks(self.battles.records, self.battles.world, self.walk, 0, 1)
-            pay(self.battles.records, self.walk, self.weights, self.books, self.reward, self.parts, 0, 1)
+            compute_rewards(
+                self.battles.records, self.walk, self.weights, self.reward_state, self.reward, self.parts, 0, 1
+            )
             self.history.append(self.reward[0].copy())
             self.earned.append(self.parts[0].copy())
         return happened
@@ -146,7 +148,7 @@ def test_the_outcome_reaches_every_member_dead_or_alive():
     purse = Purse(placed(BLUE, MEDIUM, 10, 20), placed(BLUE, SCOUT, 5, 5), placed(RED, MEDIUM, 16, 20))
     purse.battles.mechs["hp"][0, 1:] = 5
     purse.battles.mechs["alive"][0, 1], purse.battles.records["living"][0, 0] = 0, 1
-    purse.act()  # the books now know that the scout is dead
+    purse.act()  # it is now known that the scout is dead
     purse.act({0: {"primary": True, "target": 2}})
     assert purse.battles.over[0]
     assert [purse.total(i, "outcome") for i in range(3)] == [1, 1, -1]

@@ -9,7 +9,7 @@ import pytest
 from protege.games.echelon.rules.battle import COUNTERING, JAMMING, KILL, MECH, SHUTDOWN, VENT
 from protege.games.echelon.rules.sim import Actions, Battles
 from protege.games.echelon.task.tactics import WORD
-from protege.games.echelon.task.teacher import LEVELS, Chance, Teacher
+from protege.games.echelon.task.teacher import LEVELS, RandomPlayer, Teacher
 from protege.games.echelon.world.maps import generate
 from protege.games.echelon.world.mechs import (
     BLUE,
@@ -45,7 +45,7 @@ def everybody(battles: Battles) -> np.ndarray:
     return np.ones((battles.count, battles.mech_count), bool)
 
 
-def moves(player: Teacher | Chance, battles: Battles, mechs: np.ndarray | None = None) -> Actions:
+def moves(player: Teacher | RandomPlayer, battles: Battles, mechs: np.ndarray | None = None) -> Actions:
     actions = battles.no_actions()
     player.act(battles, everybody(battles) if mechs is None else mechs, actions)
     return actions
@@ -376,7 +376,7 @@ def test_what_a_mech_does_not_know_does_not_move_it(level):
     for i in range(20):
         one = np.zeros((4, 20), bool)
         one[:, i] = battles.mechs["alive"][:, i] != 0
-        judge: Any = Chance() if level == "random" else player
+        judge: Any = RandomPlayer() if level == "random" else player
         player.minds(battles)[:] = minds
         expected = moves(judge, battles, one)
         for b in range(4):
@@ -400,7 +400,7 @@ def test_what_a_mech_does_not_know_does_not_move_it(level):
 @pytest.mark.parametrize("level", [*LEVELS, "random"])
 def test_only_the_rows_asked_for_are_written_and_all_of_each(level):
     battles, _ = fought("medium", 30)
-    player: Any = Chance() if level == "random" else Teacher(level)
+    player: Any = RandomPlayer() if level == "random" else Teacher(level)
     mine = np.zeros((4, 20), bool)
     mine[1:3, ::3] = True
     actions = battles.no_actions()
@@ -420,7 +420,7 @@ def test_all_levels_fight():
 
 
 def test_the_spec_of_the_levels():
-    rows = {name: (level.aim_error_deg, level.reaction_s, level.fire_chance) for name, level in LEVELS.items()}
+    rows = {name: (level.aim_error_deg, level.reaction_s, level.fire_probability) for name, level in LEVELS.items()}
     assert rows == {
         "trivial": (45, 1.0, 0.3),
         "easy": (20, 0.5, 0.6),

@@ -14,6 +14,7 @@ import numpy as np
 import psutil
 import pytest
 import torch
+from protege.games.echelon.training.train import train
 
 from proofs.prove_echelon_learning import indirect_kills
 from protege.games.echelon.agents.network import NetworkConfig, PilotNetwork
@@ -23,12 +24,12 @@ from protege.games.echelon.task.env import Arena
 from protege.games.echelon.training.collect import Guest, Practice
 from protege.games.echelon.training.config import STAGES, Stage, find_stage
 from protege.games.echelon.training.evaluation import examine
-from protege.games.echelon.training.train import train
 from protege.games.echelon.world.mechs import GAUSS, MISSILE
 from protege.learn.ppo import PPO, PPOConfig
 from protege.learn.rainbow import linear
-from tests.games.echelon.training.test_train import TINY, Notes
+from tests.games.echelon.training.tiny import TINY
 from tests.learn.test_ppo import CONFIG, learner_of, weights_of
+from tests.train.trainings import Notes
 
 SMALL = NetworkConfig(16, 8, 4)
 PAIR = Stage("2v2", 40, 24, (("medium", 1.0),))

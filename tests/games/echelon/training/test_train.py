@@ -6,60 +6,22 @@ from pathlib import Path
 
 import pytest
 import torch
+from protege.games.echelon.training.train import estimate, train
 
 from protege.cli import __main__ as cli
-from protege.games.echelon.agents.match import Result, find_player, measure
-from protege.games.echelon.agents.network import NetworkConfig
+from protege.games.echelon.agents.match import Result, evaluate, find_player
 from protege.games.echelon.agents.pupil import Pupil, load_network, load_pupil
 from protege.games.echelon.rules.battle import BY_ELIMINATION, BY_SCORE
-from protege.games.echelon.training.config import STAGES, EchelonConfig, Stage
+from protege.games.echelon.training.config import STAGES, Stage
 from protege.games.echelon.training.evaluation import KILL_WITHIN, examine, points_of
 from protege.games.echelon.training.metrics import METRICS, Clock, Windows, shares_of
-from protege.games.echelon.training.train import estimate, train
 from protege.games.echelon.world.mechs import BLUE, RED
 from protege.learn.ppo import PPOConfig
 from protege.learn.rainbow import LearningFailed, NoSuchDevice
 from protege.runs.checkpoints import CheckpointMismatch, load
 from protege.runs.run import open_run
-from protege.train.loop import Observer
-from tests.games.tempest.training.test_train import assert_same
-
-TINY = EchelonConfig(
-    minutes=0.0,
-    agent_steps=16 * 8 * 6,  # six rollouts, while all are alive
-    stages=("O3",),
-    agents=16,
-    horizon=8,
-    chunk=4,
-    network=NetworkConfig(16, 8, 4),
-    ppo=PPOConfig(minibatches=2),
-    imitation=0.5,
-    exam_matches=2,
-    exam_every=16 * 8 * 3,
-    deterministic=True,
-)
-
-
-class Notes(Observer):
-    """An observer that remembers."""
-
-    def __init__(self):
-        self.reports, self.exams, self.notes, self.figures = [], [], [], []
-
-    def started(self, report, done):
-        self.reports.append(report)
-
-    def progressed(self, step, done, figures):
-        self.figures.append(figures)
-
-    def examined(self, exam, teacher, best):
-        self.exams.append(exam)
-
-    def noted(self, text):
-        self.notes.append(text)
-
-    def switched(self, switches):
-        self.offered = set(switches)
+from tests.games.echelon.training.tiny import TINY
+from tests.train.trainings import Crash, Notes, assert_same
 
 
 @pytest.fixture
@@ -102,7 +64,7 @@ def test_a_short_training_leaves_a_run_that_plays(tmp_path):
     saved = load(run.best)
     assert saved.state["exam"]["matches"] == 2 and saved.kind == "echelon-ppo"
     assert list(run.recordings.glob("step-*.rec"))
-    found = measure("idle", "idle", matches=2, setting=_small())
+    found = evaluate("idle", "idle", matches=2, setting=_small())
     assert found["matches"] == 2
     result = examine(load_pupil(run.last), Stage("1v1", 40, 40, ()), "trivial", matches=2)
     assert 0.0 <= result["success_low"] <= result["success"] <= result["success_high"] <= 1.0
@@ -114,13 +76,6 @@ def _small():
     from protege.games.echelon.agents.match import Setting
 
     return Setting("1v1", (40, 40), 8)
-
-
-class Crash(Notes):
-    """Ends the training at the first exam, as a power cut would."""
-
-    def examined(self, exam, teacher, best):
-        raise RuntimeError("power cut")
 
 
 def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, brief):
@@ -157,7 +112,7 @@ def test_the_teacher_switch_knows_shares_of_the_weight_at_the_start(tmp_path, br
     config = replace(brief, imitation=3.0, imitation_share=1e9)  # as good as constant
     train(config, notes, name="advised", folder=tmp_path, prepare=lambda run: run.send("teacher", step=-1))
     assert [figures["imitation"] for figures in notes.figures][:2] == pytest.approx([3.0, 0.95 * 3.0])
-    assert "teacher 95 %, fixed" in notes.notes and {"teacher", "teacher_off", "teacher_only"} <= notes.offered
+    assert "teacher 95 %, fixed" in notes.notes and {"teacher", "teacher_off", "teacher_only"} <= notes.switches
 
 
 def test_without_an_advisor_there_is_no_teacher_to_switch(tmp_path, brief):
@@ -165,7 +120,7 @@ def test_without_an_advisor_there_is_no_teacher_to_switch(tmp_path, brief):
     config = replace(brief, imitation=0.0)
     train(config, notes, name="alone", folder=tmp_path, prepare=lambda run: run.send("teacher_only"))
     assert "teacher_only means nothing to this learner" in notes.notes
-    assert "learning_rate" in notes.offered and "teacher" not in notes.offered
+    assert "learning_rate" in notes.switches and "teacher" not in notes.switches
 
 
 def test_threads_change_nothing(tmp_path):

@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 
 from protege.games.echelon.world.portable_math import (
-    STREAM_STEP,
     angle_of,
     below,
     between,
-    chance,
     next_bits,
-    random_bits,
     sin_cos,
     start_stream,
+    uniform,
     wrap_angle,
 )
+from protege.seeds import STREAM_STEP, random_bits
 
 MASK = 2**64 - 1
 
@@ -67,7 +66,7 @@ def test_whole_numbers_take_every_value_about_equally_often():
 
 def test_chances_fill_the_unit_interval_and_are_the_top_53_bits():
     rng, again = stream(), stream()
-    drawn = [chance(rng) for _ in range(2000)]
+    drawn = [uniform(rng) for _ in range(2000)]
     assert drawn[:3] == [float(int(next_bits(again)) >> 11) * 2.0**-53 for _ in range(3)]
     assert 0.0 <= min(drawn) < 0.01 and 0.99 < max(drawn) < 1.0 and abs(np.mean(drawn) - 0.5) < 0.03
 

@@ -12,7 +12,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from protege.games.tempest.agents import network as lane_map_network
 from protege.games.tempest.agents.attention import (
     CHECKPOINT_KIND,
-    FACTORS,
     Attention,
     AttentionConfig,
     RainbowPupil,
@@ -24,8 +23,8 @@ from protege.games.tempest.agents.attention import (
 from protege.games.tempest.agents.players import find_player
 from protege.games.tempest.page.live import WatchedPlayer
 from protege.games.tempest.task import observation as layout
+from protege.games.tempest.task.actions import ACTIONS, FACTORS
 from protege.games.tempest.task.env import TASK_VERSION, Games, starts
-from protege.games.tempest.task.teacher import ACTIONS
 from protege.learn.rainbow import RainbowConfig
 from protege.runs import checkpoints
 from protege.runs.checkpoints import CheckpointMismatch

@@ -3,21 +3,19 @@
 import json
 import re
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from proofs.row import machine, write_row
 from protege import ProtegeError
 from protege.cli.__main__ import main
-from protege.evaluate import EVALUATION
-from protege.games.tempest.agents.players import film, find_player, measure, play, record, words
+from protege.games.tempest.agents.players import evaluate, film, find_player, play, record, words
 from protege.games.tempest.rules import ram
+from protege.games.tempest.task.actions import ACTIONS
 from protege.games.tempest.task.env import Frames, Games, starts
 from protege.games.tempest.task.recordings import NO_MOVE, Replay, load_recording, save_recording
-from protege.games.tempest.task.teacher import ACTIONS
+from protege.seeds import EVALUATION
 
 KEYS = """player games seed level score_mean score_mean_low score_mean_high score_median score_iqm score_iqm_low
 score_iqm_high points_per_life level_mean level_max frames_mean truncated deaths_shot deaths_grab deaths_pulse
@@ -40,14 +38,14 @@ class Chaser:
 
 
 def test_an_evaluation_has_every_promised_key_and_only_flat_values() -> None:
-    result = measure("random", games=6)
+    result = evaluate("random", games=6)
     assert set(KEYS) <= set(result)
     assert all(isinstance(value, str | int | float) for value in result.values())
     json.dumps(result)
 
 
 def test_an_evaluation_counts_what_happened() -> None:
-    result = measure("random", games=20, seed=3)
+    result = evaluate("random", games=20, seed=3)
     deaths = sum(result[f"deaths_{cause}"] for cause in ram.DEATH_NAMES)
     assert deaths >= 60  # three lives each, more where 20,000 points were reached
     assert result["truncated"] == 0
@@ -56,7 +54,7 @@ def test_an_evaluation_counts_what_happened() -> None:
 
 
 def test_the_same_seed_gives_the_same_numbers_whatever_the_threads() -> None:
-    first, second = measure("teacher", games=12, seed=5), measure("teacher", games=12, seed=5, threads=2)
+    first, second = evaluate("teacher", games=12, seed=5), evaluate("teacher", games=12, seed=5, threads=2)
     first.pop("seconds"), second.pop("seconds")
     assert first == second
 
@@ -83,22 +81,22 @@ def test_built_in_players_play_the_same_game_compiled_and_frame_by_frame(name: s
 
 
 def test_games_are_cut_at_the_limit_and_counted() -> None:
-    result = measure("teacher", games=4, max_frames=100)
+    result = evaluate("teacher", games=4, max_frames=100)
     assert result["truncated"] == 4
     assert result["frames_mean"] == 100
 
 
 def test_the_start_bonus_is_reported_apart_from_the_score() -> None:
     # Level 9 is on the menu: whoever finishes it gets 54,000, which is not play.
-    result = measure("teacher", games=40, level=9)
+    result = evaluate("teacher", games=40, level=9)
     assert result["start_bonus_mean"] > 0
     assert result["start_bonus_mean"] % (54_000 / 40) == 0
     assert result["score_mean"] < 54_000
-    assert measure("teacher", games=10, level=10)["start_bonus_mean"] == 0  # not on the menu
+    assert evaluate("teacher", games=10, level=10)["start_bonus_mean"] == 0  # not on the menu
 
 
 def test_both_teachers_beat_chance_and_differ() -> None:
-    teacher, full, chance = (measure(name, games=60) for name in ("teacher", "teacher-full", "random"))
+    teacher, full, chance = (evaluate(name, games=60) for name in ("teacher", "teacher-full", "random"))
     assert teacher["score_mean_low"] > chance["score_mean_high"]
     assert full["score_mean"] != teacher["score_mean"]
 
@@ -113,7 +111,7 @@ def test_the_teacher_turns_at_full_level_or_not_at_all() -> None:
 
 
 def test_a_users_own_player_is_found_and_measured() -> None:
-    assert measure("tests.games.tempest.agents.test_players:Sitting", games=3)["score_mean"] < 10_000
+    assert evaluate("tests.games.tempest.agents.test_players:Sitting", games=3)["score_mean"] < 10_000
 
 
 @pytest.mark.parametrize(
@@ -139,7 +137,7 @@ def test_an_object_that_cannot_act_is_no_player() -> None:
 @pytest.mark.parametrize("bad", [{"games": 0}, {"level": 0}, {"level": 100}, {"max_frames": 0}])
 def test_impossible_evaluations_are_refused(bad: dict[str, int]) -> None:
     with pytest.raises(ProtegeError):
-        measure("random", **{"games": 1} | bad)  # type: ignore[arg-type]
+        evaluate("random", **{"games": 1} | bad)  # type: ignore[arg-type]
 
 
 def test_a_film_is_the_evaluated_game_tick_by_tick() -> None:
@@ -229,28 +227,3 @@ def test_a_recorded_game_can_be_played_again_and_filmed(tmp_path: Path) -> None:
     assert words(play(Replay(found), found.start[None], max_frames=3000), ram.SCORE)[0] == scores[best] > 0
     last = [live.copy() for live in film(Replay(found), found.start.copy())][-1]
     assert words(last[None], ram.SCORE)[0] == scores[best]
-
-
-@pytest.mark.prove
-def test_teachers_on_a_thousand_games() -> None:
-    """`make prove teachers`: the yardstick of every learning claim, from five start levels."""
-    began, cpu = time.perf_counter(), time.process_time()
-    load = machine()
-    found = [
-        measure(name, games=1000, seed=1, level=level, threads=2)
-        for level in (1, 9, 17, 33, 65)
-        for name in ("teacher", "teacher-full", "random")
-    ]
-    row = {
-        "command": "make prove teachers",
-        "seeds": "evaluation seed 1, 1000 games each, from levels 1, 9, 17, 33, 65",
-        "machine": load,
-        "seconds": time.perf_counter() - began,
-        "cpu_seconds": time.process_time() - cpu,
-        "figures": found,
-    }
-    print(write_row("tempest-teachers", row))
-    assert all(result["seconds"] < 30 for result in found)
-    assert all(
-        result["truncated"] <= 2 for result in found
-    )  # one of teacher-full's games goes round and round for ever

@@ -20,8 +20,8 @@ from protege.games.tempest.arcade import wire
 from protege.games.tempest.arcade.bridge import Agent, Bridge, BridgeConfig
 from protege.games.tempest.arcade.streams import Decisions, Steps
 from protege.games.tempest.rules import ram
+from protege.games.tempest.task.actions import ACTIONS
 from protege.games.tempest.task.env import starts
-from protege.games.tempest.task.teacher import ACTIONS
 from tests.games.tempest.arcade.client import FRAME_BYTES, HEADER, PLAIN, Machine, wait_until
 
 VALUES_AT = struct.calcsize(HEADER)

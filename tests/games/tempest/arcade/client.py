@@ -15,9 +15,9 @@ import numpy.typing as npt
 from protege.games.tempest.arcade.bridge import Agent
 from protege.games.tempest.arcade.streams import Decisions, Game, Places, Steps
 from protege.games.tempest.rules import ram, sim
-from protege.games.tempest.task import env, teacher
+from protege.games.tempest.task import rewards, teacher
 from protege.games.tempest.task.env import Frames
-from tests.games.tempest.task.scenes import observed
+from tests.games.tempest.task.scenes import ABSENT, observed
 
 HEADER = ">HHddBBBHIBBBhhBBBBB"  # the length prefix first
 FRAME_BYTES = 821
@@ -56,12 +56,12 @@ class Machine:
         """What the script sends about the machine as it stands."""
         row = self.row
         self.counter += 1
-        died = bool(env.died(row))
+        died = bool(rewards.died(row))
         target, fire, zap = teacher.advise(row, self.rules)
         return packet_of(
             observed(row),
-            subjective=0.0 if died else float(env.subjective_reward(row)),
-            objective=float(env.objective_reward(row)),
+            subjective=0.0 if died else float(rewards.subjective_reward(row)),
+            objective=float(rewards.objective_reward(row)),
             state=int(row[ram.GAME_STATE]),
             mode=int(row[ram.GAME_MODE]),
             done=died,
@@ -193,3 +193,17 @@ def wait_until(condition: Callable[[], object], seconds: float = 10.0) -> None:
     while not condition():
         assert time.monotonic() < until, "it did not happen in time"
         time.sleep(0.005)
+
+
+def a1_values() -> list[float]:
+    values = [0.0] * 195
+    for index in (6, 11, 178, 179, 180):
+        values[index] = 1.0
+    for index in ABSENT:
+        values[index] = -1.0
+    return values
+
+
+# A frame that is believed: of a machine that plays, where nothing else is.
+SOUND = a1_values()
+SOUND[0], SOUND[1] = 4 / 36, 0xC0 / 255

@@ -15,10 +15,11 @@ import numpy as np
 
 from protege.games.tempest.rules import ram
 from protege.games.tempest.rules.sim import step_game
-from protege.games.tempest.task import env, teacher
+from protege.games.tempest.task import rewards, teacher
+from protege.seeds import STREAM_STEP
 from tests.games.tempest.task.scenes import changed, observed, scene
 
-FOLDER = Path(__file__).parents[4] / "protege" / "tempest" / "lua"
+FOLDER = Path(__file__).parents[4] / "protege" / "games" / "tempest" / "arcade" / "lua"
 VERSIONS = ("lua53", "lua54")  # those of MAME 0.251 and of today's
 IMAGE_BYTES = 0x3FE
 FRAME = struct.Struct(">HHddBBBHIBBBhhBBBBB195f")
@@ -307,14 +308,14 @@ def in_play(lane: int = 5, more: str = "") -> bytes:
 def expected_frame(row: ram.Row, number: int, seed: int, echo: bytes = NEUTRAL, save: bool = False) -> bytes:
     """What a client must send for a game's row, by the Python path; `seed` is the client's, `number` the frame's."""
     row = row.copy()
-    stream = (seed + (number - 1) * int(ram.STREAM_STEP)) % 2**64
+    stream = (seed + (number - 1) * int(STREAM_STEP)) % 2**64
     row[ram.PLAYER_STREAM : ram.PLAYER_STREAM + 8] = np.frombuffer(stream.to_bytes(8, "little"), np.uint8)
     row[ram.FRAMES : ram.FRAMES + 8] = 0
     target, fire, zap = teacher.advise(row, teacher.MEET)
-    died = bool(env.died(row))
-    subjective = 0.0 if died else env.subjective_reward(row)
+    died = bool(rewards.died(row))
+    subjective = 0.0 if died else rewards.subjective_reward(row)
     return FRAME.pack(
-        FRAME.size - 2, 195, subjective, env.objective_reward(row), row[ram.GAME_STATE], row[ram.GAME_MODE], died,
+        FRAME.size - 2, 195, subjective, rewards.objective_reward(row), row[ram.GAME_STATE], row[ram.GAME_MODE], died,
         number % 65536, ram.bcd_score(row, ram.SCORE_LOW), save, *struct.unpack("bbb", echo),
         target, row[ram.PLAYER_LANE] & 15, bool(row[ram.OPEN]), fire, zap, row[ram.LEVEL_INDEX],
         *observed(row).tolist(),

@@ -3,7 +3,7 @@
 ; It keeps its state where the arcade game does and passes through the same states, so that a client which reads that
 ; memory and works those controls can play it: a tube of sixteen lanes, five kinds of enemies with simple habits,
 ; shots both ways, spikes, superzapper, deaths, levels, game over. Delays are shorter than the original's and nothing
-; is drawn. Addresses, states and bits come from protege/tempest/ram.py; what is defined here is what only this program
+; is drawn. Addresses, states and bits come from protege/games/tempest/rules/ram.py; what is defined here is what only this program
 ; knows.
 
 ; --- the board -------------------------------------------------------------------------------------------------------

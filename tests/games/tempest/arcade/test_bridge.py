@@ -14,14 +14,12 @@ import pytest
 from protege import ProtegeError
 from protege.games.tempest.arcade import wire
 from protege.games.tempest.arcade.bridge import Agent, Bridge, BridgeConfig, step_back
-from protege.games.tempest.arcade.streams import joint_actions
 from protege.games.tempest.rules import ram
 from protege.games.tempest.rules.sim import Cabinet, power_on
+from protege.games.tempest.task.actions import ACTIONS, joint_actions
 from protege.games.tempest.task.env import Frames, Games, starts
-from protege.games.tempest.task.teacher import ACTIONS
 from tests.games.tempest.arcade.abuse import fuzz, soak
-from tests.games.tempest.arcade.client import Client, Listener, Machine, packet_of, wait_until
-from tests.games.tempest.arcade.test_wire import SOUND
+from tests.games.tempest.arcade.client import SOUND, Client, Listener, Machine, packet_of, wait_until
 
 PLAYABLE = np.array(SOUND, np.float32)
 
@@ -79,7 +77,7 @@ def test_games_over_the_bridge_are_the_games_of_the_simulator():
         assert not steps.truncated.any() and set(steps.actors) == {7} and len(set(steps.streams)) == 1
         assert np.array_equal(steps.advice, [joint_actions(before.advice)[0] for before, _, _ in local])
         heard = [(frames, list(places).index(place)) for frames, places in agent.seen if place in places]
-        for name in set(Frames._fields) - {"chance", "over"}:
+        for name in set(Frames._fields) - {"uniform", "over"}:
             simulated = np.array([getattr(before, name)[0] for before, _, _ in local])
             assert np.array_equal(np.array([getattr(frames, name)[i] for frames, i in heard]), simulated), name
 

@@ -145,7 +145,7 @@ def test_lua_and_python_draw_the_same_random_numbers(version):
     chance = Client(version).part("logic")[b"chance"]
     for frames in (0, 1, 77, 200_000):
         row[ram.FRAMES : ram.FRAMES + 8] = np.frombuffer(frames.to_bytes(8, "little"), np.uint8)
-        assert chance(-3, 2 * frames + ram.CHANCE_OF_FIRE) == ram.player_chance(row, ram.CHANCE_OF_FIRE)
+        assert chance(-3, 2 * frames + ram.FOR_FIRE) == ram.player_uniform(row, ram.FOR_FIRE)
 
 
 def test_clients_started_in_the_same_instant_draw_different_numbers():

@@ -15,6 +15,7 @@ from protege.games.tempest.arcade.streams import Places
 from protege.games.tempest.rules import ram
 from protege.games.tempest.task.env import Frames
 from protege.games.tempest.task.teacher import FIRE_PROBABILITY
+from protege.seeds import STREAM_STEP, random_bits
 from tests.games.tempest.arcade.client import Listener
 from tests.games.tempest.arcade.mame import CLIENT, PROBE, Mame, Recorded, Tap, images, press, probed, until
 from tests.games.tempest.arcade.rom import SOURCE, assemble, write_rom_set
@@ -156,8 +157,8 @@ def test_what_goes_over_the_wire_is_what_python_computes_from_the_same_memory(re
         assert frame["values"].astype(np.float32).tolist() == Product.values(now, before), f"frame {tick}"
         assert (frame["objective"], frame["subjective"], frame["done"]) == Product.rewards(now, before)
         advice = Product.advice(now, "meet")
-        stream = (SEED + tick * int(ram.STREAM_STEP)) % 2**64
-        fire = (int(ram.random_bits(np.uint64(stream))) >> 11) * 2.0**-53 < FIRE_PROBABILITY
+        stream = (SEED + tick * int(STREAM_STEP)) % 2**64
+        fire = (int(random_bits(np.uint64(stream))) >> 11) * 2.0**-53 < FIRE_PROBABILITY
         assert (frame["target"], frame["advised_fire"], frame["advised_zap"]) == (advice.lane, fire, advice.zap)
         assert frame["score"] == Product.score(now)
         header = [frame[name] for name in ("state", "mode", "lane", "open", "level")]

@@ -17,8 +17,8 @@ from protege.games.tempest.page.views import TempestViews
 from protege.games.tempest.rules import ram
 from protege.games.tempest.rules.sim import Cabinet, power_on
 from protege.games.tempest.task import drawing
+from protege.games.tempest.task.actions import ACTIONS
 from protege.games.tempest.task.env import starts
-from protege.games.tempest.task.teacher import ACTIONS
 from tests.games.tempest.arcade.client import Client, Listener, Machine, wait_until
 
 # What the values do not tell, and `memory_of` therefore leaves at 0.

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from protege.games.tempest.arcade import wire
-from protege.games.tempest.arcade.streams import Steps, Streams, joint_actions
+from protege.games.tempest.arcade.streams import Steps, Streams
 from protege.games.tempest.rules import ram
+from protege.games.tempest.task.actions import ACTIONS, joint_actions
 from protege.games.tempest.task.env import Frames
-from protege.games.tempest.task.teacher import ACTIONS
 from tests.games.tempest.arcade.client import packet_of
 
 

@@ -11,8 +11,8 @@ from protege import ProtegeError
 from protege.games.tempest.arcade import wire
 from protege.games.tempest.rules import ram
 from protege.games.tempest.task import teacher
-from tests.games.tempest.arcade.client import FRAME_BYTES, Machine, packet_of
-from tests.games.tempest.task.scenes import A1, A2, A2_BEFORE, A2_DYING, ABSENT, row_of, scene
+from tests.games.tempest.arcade.client import FRAME_BYTES, SOUND, Machine, a1_values, packet_of
+from tests.games.tempest.task.scenes import A1, A2, A2_BEFORE, A2_DYING, row_of, scene
 
 # Appendix A.1 of the agent specification, spelled out: all memory zero, the first frame of a process.
 A1_HEADER = bytes.fromhex(
@@ -29,15 +29,6 @@ A1_HEADER = bytes.fromhex(
     "00 00"  # the teacher neither fires (here) nor zaps
     "00"  # level
 )
-
-
-def a1_values() -> list[float]:
-    values = [0.0] * 195
-    for index in (6, 11, 178, 179, 180):
-        values[index] = 1.0
-    for index in ABSENT:
-        values[index] = -1.0
-    return values
 
 
 def test_a_frame_is_821_bytes_and_its_fields_lie_where_the_specification_puts_them():
@@ -85,9 +76,6 @@ def is_sound(packets: wire.Packets, values: wire.Values) -> npt.NDArray[np.bool_
 
 
 # --- what is believed ---
-
-SOUND = a1_values()
-SOUND[0], SOUND[1] = 4 / 36, 0xC0 / 255
 
 
 def with_value(index: int, value: float) -> list[float]:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from protege import ProtegeError
-from protege.evaluate import EVALUATION
 from protege.games.tempest.agents.network import CHECKPOINT_KIND, ValueNetwork, load_pupil
 from protege.games.tempest.agents.players import find_player, play, words
 from protege.games.tempest.page.human import Best, HighScores, HumanGame
@@ -16,12 +15,13 @@ from protege.games.tempest.page.live import DRAWN, RELOAD_SECONDS, Film, LiveGam
 from protege.games.tempest.page.views import TempestViews
 from protege.games.tempest.rules import ram
 from protege.games.tempest.task import drawing
+from protege.games.tempest.task.actions import ACTIONS
 from protege.games.tempest.task.env import TASK_VERSION, Frames, starts
 from protege.games.tempest.task.recordings import save_recording
-from protege.games.tempest.task.teacher import ACTIONS
 from protege.runs import checkpoints
 from protege.runs.metrics import Metric
 from protege.runs.run import create_run, open_run
+from protege.seeds import EVALUATION
 from tests.games.tempest.task.scenes import save_rainbow
 
 

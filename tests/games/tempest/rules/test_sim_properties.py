@@ -344,7 +344,7 @@ def test_everything_an_agent_sees_is_the_same_with_one_thread_and_with_two(games
     one, two = (Games(spread_games(games), threads=threads) for threads in (1, 2))
     for _ in range(300):
         frames = one.step(one.frames.advice_full.copy()), two.step(two.frames.advice_full.copy())
-        for name in ("observation", "objective", "subjective", "reward", "over", "score", "advice", "chance"):
+        for name in ("observation", "objective", "subjective", "reward", "over", "score", "advice", "uniform"):
             assert np.array_equal(*(getattr(f, name) for f in frames)), name
     assert np.array_equal(one.rows, two.rows)
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from protege.games.tempest.rules import ram
 from protege.games.tempest.rules.sim import Cabinet, start_game, step_game
-from protege.games.tempest.task import env, observation, teacher
+from protege.games.tempest.task import actions, observation, teacher
+from protege.games.tempest.task.rewards import died, objective_reward, subjective_reward
 from tests.games.tempest.rules.simulated import DIFFICULTIES, seed_that_draws_first
 from tests.games.tempest.task import reference as reference
 from tests.games.tempest.task.reference import Memory, Rules
@@ -78,8 +79,8 @@ class Product:
     @staticmethod
     def rewards(now: Memory, before: Memory | None) -> tuple[float, float, bool]:
         row = row_of(now, before)
-        died = bool(env.died(row))
-        return float(env.objective_reward(row)), 0.0 if died else float(env.subjective_reward(row)), died
+        lost = bool(died(row))
+        return float(objective_reward(row)), 0.0 if lost else float(subjective_reward(row)), lost
 
     @staticmethod
     def score(now: Memory) -> int:
@@ -100,7 +101,7 @@ class Product:
 
     @staticmethod
     def quantised(spinner: int) -> int:
-        return int(teacher.quantised(spinner))
+        return int(actions.quantised(spinner))
 
     @staticmethod
     def relative_lane(now: Memory, lane: int) -> int:

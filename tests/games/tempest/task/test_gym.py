@@ -14,13 +14,13 @@ from gymnasium.utils.env_checker import check_env
 
 import protege.games.tempest.task  # noqa: F401 - registers the environment
 from protege import ProtegeError
-from protege.evaluate import TRAINING, seed_of
 from protege.games.tempest.rules import ram, sim
 from protege.games.tempest.task import drawing, observation
+from protege.games.tempest.task.actions import ACTIONS
 from protege.games.tempest.task.env import Games, starts
 from protege.games.tempest.task.gym import Options, TempestEnv, TempestVectorEnv
 from protege.games.tempest.task.observation import HIDDEN
-from protege.games.tempest.task.teacher import ACTIONS
+from protege.seeds import TRAINING, seed_of
 
 NAME = "protege.games.tempest.task:protege/Tempest-v0"
 STAY = 0  # no button, no turn
@@ -451,7 +451,7 @@ def test_the_game_card_lists_every_value_once_and_in_order():
     assert listed == list(range(195))
     for line in section.splitlines():
         for name in re.findall(r"`([A-Z_]+)`", line):
-            assert hasattr(observation, name), f"observe.py has no {name}"
+            assert hasattr(observation, name), f"observation.py has no {name}"
             place = re.match(r"\| (\d+)(?:-(\d+))? \|", line)
             chosen = getattr(observation, name)
             if place and isinstance(chosen, slice):

@@ -1,6 +1,9 @@
 """The 195 values: their names, the conformance vectors, and the product against its plain twin."""
 
+import ast
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -98,14 +101,12 @@ def test_there_are_195_names_and_they_are_those_of_the_table():
         ("RIM_LANES", r"enemy_\d_rim_rel_segment"),
         ("ENEMY_SHOT_DEPTHS", r"enemy_shot_\d_depth"),
         ("ENEMY_SHOT_LANES", r"enemy_shot_\d_rel_segment"),
-        ("PULSAR_DEPTHS", r"pulsar_\d_depth"),
         ("PULSAR_LANES", r"pulsar_\d_rel_segment"),
         ("TOP_RAIL_LANES", r"top_rail_\d_rel_segment"),
         ("LANE_MOTION", r"enemy_\d_delta_segment"),
         ("DEPTH_MOTION", r"enemy_\d_delta_depth"),
         ("DANGER", r"danger_\w+"),
         ("ENEMY_SLOTS", r"enemy_\d_(type|segment_increasing|between_segments|moving_away|can_shoot|split_kind)"),
-        ("ENEMY_MOTION", r"enemy_\d_delta_\w+"),
     ],
 )
 def test_a_named_slice_holds_exactly_its_values(part, pattern):
@@ -113,17 +114,84 @@ def test_a_named_slice_holds_exactly_its_values(part, pattern):
     assert list(inside) == [name for name in observation.NAMES if re.fullmatch(pattern, name)]
 
 
-def test_the_large_slices_cover_the_vector_in_order():
-    parts = [
-        observation.GAME,
-        observation.PLAYER,
-        observation.LEVEL,
-        observation.ENEMIES_OVERALL,
-        observation.ENEMY_SLOTS,
-    ]
-    parts += [observation.ENEMY_PLACES, observation.DANGER, observation.ENEMY_MOTION]
-    assert [index for part in parts for index in range(195)[part]] == list(range(195))
-    assert observation.NAMES[observation.PLAYER_LANE] == "player_position"
+@pytest.mark.parametrize(
+    ("index", "name"),
+    [
+        ("GAME_STATE", "game_state"),
+        ("LIVES", "p1_lives"),
+        ("PLAYER_LANE", "player_position"),
+        ("PLAYER_ALIVE", "player_alive"),
+        ("SHOTS_LEFT", "player_shots_remaining"),
+        ("LEVEL_OPEN", "level_is_open"),
+        ("ACTIVE", "active_flippers"),
+        ("ROOM", "spawn_slots_flippers"),
+        ("PULSE_BEAT", "pulse_beat"),
+        ("PULSE_PHASE", "pulsing_phase"),
+        ("FUSE_PROBABILITY", "fuseball_move_probability"),
+        ("SPEED", "speed_flipper"),
+        ("PULSAR_DEPTH", "pulsar_0_depth"),
+        ("DANGER_OWN", "danger_own_lane"),
+    ],
+)
+def test_a_named_index_is_where_its_value_is(index, name):
+    assert observation.NAMES[getattr(observation, index)] == name
+
+
+def test_values_of_a_row_decode_to_the_bytes_they_come_from():
+    row = row_of(A2)
+    values = np.stack([observed(row)] * 2)
+    assert observation.decode(values, observation.GAME_STATE).tolist() == [row[ram.GAME_STATE]] * 2
+    assert observation.decode(values, observation.LIVES).tolist() == [row[ram.LIVES]] * 2
+    depths = row[ram.ENEMY_DEPTH : ram.ENEMY_DEPTH + ram.ENEMY_COUNT]
+    assert observation.decode(values, observation.ENEMY_DEPTHS)[1].tolist() == depths.tolist()
+
+
+VECTORS = ("values", "observation", "observations", "seen")  # what arrays of the 195 values are called
+
+
+def test_no_other_module_spells_an_index_or_a_scale_of_the_195_values():
+    """Only numbers that cannot mean a place among the values may stand in their indices, and no scale beside them."""
+    package = Path(observation.__file__).parents[1]
+    for path in package.rglob("*.py"):
+        if path != Path(observation.__file__) and path.parent.name != "rules":  # which know no observation
+            found = list(strays(ast.parse(path.read_text())))
+            assert not found, f"{path.name} line {found[0]}: name it in task/observation.py"
+
+
+def strays(tree: ast.AST) -> Iterator[int]:
+    """Lines in which a vector of values is indexed by a bare number, or what comes out is multiplied by one."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript) and is_vector(node.value):
+            parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            last = parts[-1] if len(parts) > 1 or not has_batch(node.value) else None  # rows are counted, not named
+            if last is not None and any(is_number(part) for part in ast.walk(last)):
+                yield node.lineno
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            sides = node.left, node.right
+            if any(map(is_number, sides)) and any(
+                isinstance(side, ast.Subscript) and is_vector(side.value) for side in sides
+            ):
+                yield node.lineno
+
+
+def is_number(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
+
+
+def is_vector(node: ast.AST) -> bool:
+    name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    return name in VECTORS
+
+
+def has_batch(node: ast.AST) -> bool:
+    return not (isinstance(node, ast.Name) and node.id == "values")
+
+
+def test_strays_are_found():
+    assert list(strays(ast.parse("depth = values[135 + slot]"))) == [1]
+    assert list(strays(ast.parse("zoom = frames.observation[:, 3] > 0.8"))) == [1]
+    assert list(strays(ast.parse("lane = values[layout.PLAYER_LANE] * 15.0"))) == [1]
+    assert not list(strays(ast.parse("first = observation[:8]\nlane = values[layout.ENEMY_LANE + slot] * SCALE")))
 
 
 def test_sixteen_values_are_hidden_from_a_human():

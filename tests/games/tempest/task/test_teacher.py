@@ -5,6 +5,7 @@ import pytest
 
 from protege.games.tempest.rules import ram
 from protege.games.tempest.task import teacher
+from protege.games.tempest.task.actions import ACTIONS, SPINNER_LEVELS
 from tests.games.tempest.task import reference as reference
 from tests.games.tempest.task.scenes import (
     A1,
@@ -262,14 +263,14 @@ def test_the_twin_quantises_to_the_nearest_level():
 
 
 def test_actions_are_buttons_times_spinner_levels():
-    actions = [tuple(action) for action in teacher.ACTIONS.tolist()]
+    actions = [tuple(action) for action in ACTIONS.tolist()]
     assert len(actions) == len(set(actions)) == 44
     assert actions[0] == (0, 0, 0)
     assert actions[1 * 11 + 1] == (0, 1, 12)
     assert actions[2 * 11 + 6] == (1, 0, -1)
     assert actions[43] == (1, 1, -12)
     assert actions == list(reference.ACTIONS)
-    assert teacher.SPINNER_LEVELS.tolist() == list(reference.SPINNER_LEVELS)
+    assert SPINNER_LEVELS.tolist() == list(reference.SPINNER_LEVELS)
 
 
 def compare_advice(memory: bytes, rules: reference.Rules, number: float, cooldown: int) -> None:

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from protege.games.tempest.training.collect import StartConfig, TrainingGames
 
 from protege.games.tempest.rules import ram, sim
-from protege.games.tempest.task.teacher import ACTIONS
-from protege.games.tempest.training.collect import StartConfig, TrainingGames, joint_actions, random_moves
+from protege.games.tempest.task.actions import ACTIONS, joint_actions, random_actions
 from protege.games.tempest.training.config import TempestConfig
 from protege.games.tempest.training.practice import FastPractice
 from protege.learn.pqn import PQNConfig
@@ -28,7 +28,7 @@ def test_joint_actions_undo_the_action_table():
 
 
 def test_one_random_move_in_twenty_zaps_and_every_second_fires():
-    moves = random_moves(np.random.default_rng(1), 20_000)
+    moves = random_actions(np.random.default_rng(1), 20_000)
     assert set(moves.tolist()) == set(range(44))
     assert abs((moves // 11 % 2).mean() - 0.05) < 0.01 and abs((moves // 22).mean() - 0.5) < 0.02
 

@@ -12,8 +12,8 @@ import torch
 
 from protege.games.tempest.agents.attention import AttentionConfig, Body
 from protege.games.tempest.rules import ram
+from protege.games.tempest.task.actions import ACTIONS
 from protege.games.tempest.task.env import TASK_VERSION, Games, starts
-from protege.games.tempest.task.teacher import ACTIONS
 from protege.games.tempest.training.config import PRESETS, RainbowTraining, TempestConfig
 from protege.games.tempest.training.rainbow import Behaviour, RainbowPractice
 from protege.learn.rainbow import RainbowConfig

@@ -13,16 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
+from protege.games.tempest.training.collect import Episode
 
 from protege import ProtegeError
 from protege.cli import __main__ as cli
 from protege.cli.train import minutes_for_more
 from protege.games.tempest.agents.network import Pupil
 from protege.games.tempest.agents.players import find_player
-from protege.games.tempest.training.collect import Episode
 from protege.games.tempest.training.config import PRESETS, TempestConfig
 from protege.games.tempest.training.metrics import METRICS, Accounts, Windows
 from protege.games.tempest.training.train import estimate, train
@@ -31,6 +30,7 @@ from protege.learn.rainbow import Rainbow
 from protege.runs.checkpoints import CheckpointMismatch, load
 from protege.runs.run import create_run, open_run
 from protege.train.loop import Loop
+from tests.train.trainings import Crash, Notes, assert_same
 
 ROOT = Path(__file__).parents[4]
 TINY = TempestConfig(
@@ -46,60 +46,8 @@ TINY = TempestConfig(
 )
 
 
-class Notes:
-    """An observer that remembers."""
-
-    def __init__(self):
-        self.reports, self.exams, self.notes, self.figures = [], [], [], []
-
-    def started(self, report, done):
-        self.reports.append(report)
-
-    def progressed(self, frames, done, figures):
-        self.figures.append(figures)
-
-    def examined(self, exam, teacher, best):
-        self.exams.append(exam)
-
-    def switched(self, switches):
-        self.switches = switches
-
-    def noted(self, text):
-        self.notes.append(text)
-
-    def reported(self, report):
-        self.notes.append(report.text())
-
-
 def last_state(run):
     return load(run.last)
-
-
-def assert_same(one, other):
-    """Two checkpoints hold exactly the same, clocks aside."""
-    assert one.tensors.keys() == other.tensors.keys()
-    for name, tensor in one.tensors.items():
-        assert torch.equal(tensor, other.tensors[name]), name
-    clocks = {"elapsed_s": 0, "cpu_s": 0}
-    _assert_equal(one.state | clocks, other.state | clocks, "state")
-
-
-def _assert_equal(one, other, where):
-    assert type(one) is type(other), where
-    if isinstance(one, dict):
-        assert one.keys() == other.keys(), where
-        for key in one:
-            _assert_equal(one[key], other[key], f"{where}.{key}")
-    elif isinstance(one, list):
-        assert len(one) == len(other), where
-        for number, (left, right) in enumerate(zip(one, other, strict=True)):
-            _assert_equal(left, right, f"{where}.{number}")
-    elif isinstance(one, torch.Tensor):
-        assert torch.equal(one, other), where
-    elif isinstance(one, np.ndarray):
-        assert np.array_equal(one, other), where
-    else:
-        assert one == other, where
 
 
 # --- whole runs ----------------------------------------------------------------------------------------------------
@@ -125,13 +73,6 @@ def test_a_deterministic_run_gives_the_same_numbers_twice(tmp_path):
     one = train(TINY, Notes(), name="one", folder=tmp_path)
     two = train(TINY, Notes(), name="two", folder=tmp_path)
     assert_same(last_state(one), last_state(two))
-
-
-class Crash(Notes):
-    """Ends the training at the first exam, as a power cut would."""
-
-    def examined(self, exam, teacher, best):
-        raise RuntimeError("power cut")
 
 
 def test_a_resumed_deterministic_run_goes_on_as_if_it_had_never_stopped(tmp_path):

@@ -1,13 +1,11 @@
-"""The simulator and the slow reference play the same games, byte for byte, tick by tick.
+"""The same game played by the simulator and by the slow reference, and every byte compared after every tick.
 
 Both take their random bytes from one seed and their controls from one hand: random ones, the teacher's, or somebody at
-the cabinet who starts games from power-on and passes through menus, attract mode and the high-score states. The short
-form plays a few dozen games; `make prove reference` plays a thousand and leaves a row in results/.
+the cabinet who starts games from power-on and passes through menus, attract mode and the high-score states.
 """
 
 import itertools
 import random
-import time
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -16,16 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from proofs.row import machine, write_row
 from protege.games.tempest.rules import ram, sim
 from protege.games.tempest.task.teacher import FIRE_PROBABILITY, RULE_SETS, advise, spinner_to
 from tests.games.tempest.rules import reference as t
 from tests.games.tempest.rules.reference import COMPARED
-from tests.games.tempest.rules.simulated import DIFFICULTIES, Reference, Simulated
+from tests.games.tempest.rules.simulated import Reference, Simulated
 
 COMPARED_BYTES = np.array(COMPARED)
-SHORT_GAMES, SHORT_TICKS = 60, 3000
-PROOF_GAMES, PROOF_TICKS = 1000, 8000
 HANDS = ("teacher", "random", "cabinet")
 
 Controls = tuple[bool, bool, bool, int]  # fire, zap, start, spinner
@@ -112,63 +107,3 @@ def compare(plan: Plan, ticks: int, seen: Counter[str]) -> None:
         last = CONTROLS[plan.hand](simulated.row, dice, rules)
         simulated.tick(*last)
         reference.tick(*last)
-
-
-@pytest.mark.parametrize("number", range(SHORT_GAMES))
-def test_the_simulator_agrees_with_the_reference(number):
-    compare(plan(number), SHORT_TICKS, Counter())
-
-
-@pytest.mark.prove
-@pytest.mark.slow
-def test_the_simulator_agrees_with_the_reference_on_a_thousand_games():
-    here, started, started_cpu = machine(), time.perf_counter(), time.process_time()
-    seen: Counter[str] = Counter()
-    plans = [plan(number) for number in range(PROOF_GAMES)]
-    for number, game in enumerate(plans):
-        compare(game, PROOF_TICKS, seen)
-        if number % 100 == 99:
-            print(f"{number + 1} games agree, {time.perf_counter() - started:.0f} s", flush=True)
-    levels = [key for key in seen if key.startswith("level")]
-    states = sorted(key.removeprefix("state ") for key in seen if key.startswith("state"))
-    assert len(levels) == 99
-    assert states == [f"${state:02X}" for state in sorted(Reference().states)]
-    counts = Counter(game.options["difficulty"] for game in plans)
-    figures = {
-        "games": len(plans),
-        "ticks_compared": len(plans) * PROOF_TICKS,
-        "bytes_compared_per_tick": len(COMPARED),
-        "differences": 0,
-        "levels_covered": len(levels),
-        "states_covered": states,
-        **{f"games_{hand}": sum(game.hand == hand for game in plans) for hand in HANDS},
-        **{f"games_{name}": counts[number] for number, name in enumerate(DIFFICULTIES)},
-    }
-    path = write_row(
-        "tempest-sim-against-reference",
-        {
-            "command": "make prove reference",
-            "seeds": {"first": plans[0].seed, "last": plans[-1].seed, "games_each": 1},
-            "budget": f"{PROOF_TICKS} ticks a game",
-            "machine": here,
-            "seconds": round(time.perf_counter() - started, 1),
-            "cpu_seconds": round(time.process_time() - started_cpu, 1),
-            "figures": figures,
-        },
-    )
-    print(f"wrote {path.name}")
-
-
-def test_a_difference_is_told_by_name_seed_and_tick():
-    simulated, expected = np.zeros(ram.RAM_BYTES, np.uint8), np.zeros(ram.RAM_BYTES, np.uint8)
-    simulated[t.ENEMY_DEPTH + 3], expected[t.ENEMY_DEPTH + 3] = 0x1E, 0x1F
-    simulated[t.SCORE] = 0x50
-    text = difference(plan(7), 12, (True, False, False, -9), simulated, expected)
-    assert "tick 12 of Plan(seed=1007, hand='random'" in text
-    assert "$02E2 ENEMY_DEPTH + 3: simulator $1E, reference $1F" in text
-    assert "$0040 SCORE: simulator $50, reference $00" in text
-
-
-def test_the_compared_bytes_are_distinct_addresses_of_the_image():
-    assert len(set(COMPARED)) == len(COMPARED)
-    assert max(COMPARED) < ram.RAM_BYTES

@@ -1,45 +1,11 @@
-"""Honest measurement: seeds that training can never meet, and intervals for what was measured on them.
+"""Intervals for what was measured: bootstrap over games, Wilson for rates."""
 
-Knows no game. A game's own module plays; the numbers come here to be summed up.
-"""
-
-import hashlib
-import importlib
-import sys
 from collections.abc import Callable
-from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from protege import ProtegeError
-
-EVALUATION: Final = 1
-TRAINING: Final = 0
-
 Floats = npt.NDArray[np.float64]
-
-
-def seed_of(domain: int, seed: int, index: int) -> int:
-    """The 64-bit seed of game `index`. Its top bit is the domain, so training and evaluation seeds never coincide."""
-    digest = hashlib.blake2b(f"{domain}/{seed}/{index}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little") & (2**63 - 1) | domain << 63
-
-
-def import_player(name: str, needs: str) -> Any:
-    """A user's own player, `package.module:Class`; `needs` is the method it must have, and where that is explained."""
-    module_name, _, class_name = name.partition(":")
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # so that a file beside the user is found, as with `python -m`
-    try:
-        made = getattr(importlib.import_module(module_name), class_name)()
-    except (ImportError, AttributeError, TypeError, ValueError) as problem:
-        raise ProtegeError(
-            f"cannot make player {name!r}: {problem}; expected an importable module and a class that needs no arguments"
-        ) from problem
-    if not callable(getattr(made, "act", None)):
-        raise ProtegeError(f"player {name!r} has no method {needs}")
-    return made
 
 
 def bootstrap(

@@ -9,7 +9,7 @@ from protege.games.echelon.rules.battle import EVENT_NAMES
 from protege.games.echelon.rules.sim import VERSION
 from protege.games.echelon.world.mechs import BUILD, CHASSIS, MATERIALS, NOT_CARRIED, RULES, SUITES, WEAPONS
 
-CARD = (Path(__file__).parents[4] / "docs" / "echelon.md").read_text()
+CARD = (Path(__file__).parents[3] / "docs" / "echelon.md").read_text()
 
 
 def table(heading: str, first: str | None = None) -> list[list[str]]:

@@ -1,20 +1,9 @@
-"""Seeds and intervals: known answers."""
+"""Intervals: known answers."""
 
 import numpy as np
 import pytest
 
-from protege.evaluate import EVALUATION, TRAINING, bootstrap, interquartile_mean, mean, seed_of, wilson
-
-
-def test_training_and_evaluation_seeds_never_meet() -> None:
-    training = {seed_of(TRAINING, seed, index) for seed in range(50) for index in range(50)}
-    evaluation = {seed_of(EVALUATION, seed, index) for seed in range(50) for index in range(50)}
-    assert len(training) == len(evaluation) == 2500
-    assert max(training) < 2**63 <= min(evaluation)  # the top bit tells them apart, whatever the hash
-
-
-def test_a_seed_is_the_same_on_every_machine() -> None:
-    assert seed_of(EVALUATION, 1, 0) == 10757950191079014457
+from protege.statistics import bootstrap, interquartile_mean, mean, wilson
 
 
 def test_interquartile_mean_drops_the_outer_quarters() -> None:

@@ -24,7 +24,7 @@ from protege.learn.replay import ReplayConfig
 from protege.runs.checkpoints import load
 from protege.runs.run import open_run
 from tests.games.tempest.arcade.client import Client, Machine
-from tests.games.tempest.training.test_train import Notes
+from tests.train.trainings import Notes
 
 CONFIG = TempestConfig(
     minutes=0.0,

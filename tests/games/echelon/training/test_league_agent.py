@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from protege.games.echelon.training.train import train
 
 from protege.cli import __main__ as cli
 from protege.games.echelon.agents.contest import ANCHOR, SCRIPTED, signature
@@ -26,7 +27,6 @@ from protege.games.echelon.training import config as settings
 from protege.games.echelon.training.collect import Crew, Guest, Practice
 from protege.games.echelon.training.config import BadTraining, EchelonConfig, Stage, check, find_stage, self_share
 from protege.games.echelon.training.league_agent import Rivals
-from protege.games.echelon.training.train import train
 from protege.games.echelon.world.mechs import find_roster
 from protege.league.league import copy_league, create_league, open_league
 from protege.league.ledger import AGENT, CANDIDATE, MEMBER, RETIRED, Game, LeagueError
@@ -34,9 +34,8 @@ from protege.league.matchmaking import LEAGUE_EXPLOITER, MAIN, MAIN_EXPLOITER, R
 from protege.learn.ppo import PPOConfig
 from protege.runs import checkpoints
 from protege.runs.run import Run, open_run
-from tests.games.echelon.training.test_train import Crash, Notes
-from tests.games.tempest.training.test_train import assert_same
 from tests.league.league_games import meet, recount
+from tests.train.trainings import Crash, Notes, assert_same
 
 ROOT = Path(__file__).parents[4]
 DUEL = Stage("1v1", 40, 12, (("medium", 1.0),))  # three seconds: nobody meets anybody, and nearly all is drawn
@@ -349,7 +348,7 @@ def train_until_killed(folder):
 def test_a_kill_leaves_a_league_that_another_training_uses_meanwhile(tmp_path):
     with make_duels(tmp_path) as league:
         words = (
-            "from tests.games.echelon.training.test_league_training import train_until_killed; train_until_killed({!r})"
+            "from tests.games.echelon.training.test_league_agent import train_until_killed; train_until_killed({!r})"
         )
         command = [sys.executable, "-c", words.format(str(tmp_path))]
         victim = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"})

@@ -1,0 +1,244 @@
+"""How enemies move, on one game's row: up and down, over into the next lane, along the rim; and the player's death.
+
+What the scripts in `enemies` are made of. `slot &= 7` at the top of a function tells the compiler that a slot is never
+negative; without it every access to memory also tests for an index from the end, about 5 % of a tick.
+"""
+
+from typing import Final
+
+from protege.games.tempest.rules import ram
+from protege.games.tempest.rules.nymphs import cargo_entry, release_cargo
+from protege.games.tempest.rules.ram import Row, get
+from protege.kernels import kernel
+
+# What a climb ended in.
+CLIMBED: Final = 0
+BECAME_RIDER: Final = 1
+SPLIT_UP: Final = 2
+# Explosion types.
+BLAST_ENEMY: Final = 0
+BLAST_PLAYER: Final = 1
+BLAST_FUSEBALL: Final = 2  # and 3, 4 by value
+BLAST_GRAB: Final = 5
+STRAY_DIRECTION: Final = 0x0382  # a display byte the machine reads when the first rim rider cannot be found
+
+
+@kernel
+def start_blast(row: Row, kind: int, lane: int, depth: int) -> None:
+    """Begin an explosion in the highest free slot, or in the oldest one if all are busy."""
+    slot = -1
+    for s in range(ram.BLAST_COUNT - 1, -1, -1):
+        if row[ram.BLAST_DEPTH + s] == 0:
+            slot = s
+            row[ram.EXPLOSIONS] += 1
+            break
+    if slot < 0:
+        slot = 0
+        for s in range(1, ram.BLAST_COUNT):
+            if row[ram.BLAST_PHASE + s] > row[ram.BLAST_PHASE + slot]:
+                slot = s
+    row[ram.BLAST_LANE + slot] = lane
+    row[ram.BLAST_TYPE + slot] = kind
+    row[ram.BLAST_DEPTH + slot] = depth
+    row[ram.BLAST_PHASE + slot] = 0
+
+
+@kernel
+def kill_player(row: Row, cause: int) -> None:
+    """The player dies; a second cause in the same tick adds its explosion but is not tallied."""
+    if row[ram.PLAYER_EDGE] & ram.DYING == 0:
+        ram.add_to_word(row, ram.DEATHS + 8 * cause, 1)
+    grabbed = cause == ram.BY_GRAB
+    row[ram.PLAYER_EDGE] = ram.GRABBED if grabbed else ram.BLOWN_UP
+    kind = BLAST_GRAB if grabbed else BLAST_PLAYER
+    start_blast(row, kind, get(row, ram.PLAYER_LANE), get(row, ram.PLAYER_DEPTH))
+
+
+# --- vertical motion -------------------------------------------------------------------------------------------------
+
+
+@kernel
+def depth_word(row: Row, slot: int) -> int:
+    """Depth and fraction as one 8.8 number."""
+    return get(row, ram.ENEMY_DEPTH + slot) << 8 | get(row, ram.ENEMY_FRACTION + slot)
+
+
+@kernel
+def speed_word(row: Row, kind: int) -> int:
+    """A type's speed; negative numbers as 16-bit two's complement."""
+    return get(row, ram.SPEED_HIGH + kind) << 8 | get(row, ram.SPEED_LOW + kind)
+
+
+@kernel
+def toward_player(row: Row, slot: int) -> int:
+    """The direction bit that leads to the player's lane; exactly opposite counts as decreasing."""
+    d = get(row, ram.PLAYER_LANE) - get(row, ram.ENEMY_LANE + slot)
+    if row[ram.OPEN] == 0:
+        return 0 if d & 15 >= 8 else ram.INCREASING
+    return ram.INCREASING if d >= 0 else 0
+
+
+@kernel
+def set_direction(row: Row, slot: int, bit: int) -> None:
+    """Set the direction bit of an enemy."""
+    row[ram.ENEMY_TYPE + slot] = get(row, ram.ENEMY_TYPE + slot) & ~ram.INCREASING | bit
+
+
+@kernel
+def reach_rim(row: Row, slot: int) -> int:
+    """An enemy came to the player's depth: it bounces, waits for its flip to end, or becomes a rim rider."""
+    slot &= 7
+    player_depth = get(row, ram.PLAYER_DEPTH)
+    row[ram.ENEMY_DEPTH + slot] = player_depth
+    type_byte = get(row, ram.ENEMY_TYPE + slot)
+    if type_byte & ram.TYPE_BITS == ram.PULSAR and row[ram.NYMPHS_LEFT] != 0:
+        row[ram.ENEMY_INFO + slot] ^= ram.MOVING_AWAY
+        return CLIMBED
+    if type_byte & ram.BETWEEN_LANES != 0:
+        row[ram.ENEMY_DEPTH + slot] = player_depth + 1
+        return CLIMBED
+    row[ram.ENEMIES_IN_TUBE] -= 1
+    if row[ram.ENEMIES_ON_RIM] == 1:
+        other = get(row, STRAY_DIRECTION)
+        for s in range(ram.ENEMY_COUNT - 1, -1, -1):
+            if s != slot and get(row, ram.ENEMY_DEPTH + s) == player_depth:
+                other = get(row, ram.ENEMY_TYPE + s)
+                break
+        # The second rider loses its type bits: a pulsar becomes a flipper, and the counts do not follow.
+        row[ram.ENEMY_TYPE + slot] = (other & ram.INCREASING) ^ ram.INCREASING
+    else:
+        set_direction(row, slot, toward_player(row, slot))
+    row[ram.ENEMIES_ON_RIM] += 1
+    return BECAME_RIDER
+
+
+@kernel
+def climb(row: Row, slot: int, kind: int) -> int:
+    """Move towards the rim at the speed of a type; says what came of it."""
+    slot &= 7
+    word = (depth_word(row, slot) + speed_word(row, kind)) & 0xFFFF
+    depth = word >> 8
+    row[ram.ENEMY_FRACTION + slot] = word & 0xFF
+    row[ram.ENEMY_DEPTH + slot] = depth
+    if depth <= get(row, ram.PLAYER_DEPTH):
+        return reach_rim(row, slot)
+    cargo = get(row, ram.ENEMY_INFO + slot) & ram.CARGO_BITS
+    if depth < 0x20 and cargo != 0:
+        row[ram.ENEMIES_IN_TUBE] -= 1
+        row[ram.TYPE_COUNT + (row[ram.ENEMY_TYPE + slot] & ram.TYPE_BITS)] -= 1
+        row[ram.ENEMY_DEPTH + slot] = 0
+        release_cargo(row, get(row, ram.ENEMY_LANE + slot), depth, cargo)
+        row[ram.ENEMY_SCRIPT + slot] = cargo_entry(cargo)
+        return SPLIT_UP
+    return CLIMBED
+
+
+@kernel
+def descend(row: Row, slot: int, kind: int) -> int:
+    """Move away from the rim; returns the new depth."""
+    slot &= 7
+    word = (depth_word(row, slot) - speed_word(row, kind)) & 0xFFFF
+    depth = word >> 8
+    if depth >= ram.FAR_END:
+        depth = 0xF2
+    row[ram.ENEMY_FRACTION + slot] = word & 0xFF
+    row[ram.ENEMY_DEPTH + slot] = depth
+    return depth
+
+
+# --- flipping and riding the rim -------------------------------------------------------------------------------------
+
+
+@kernel
+def start_flip(row: Row, slot: int) -> None:
+    """Begin to turn over into the next lane; while flipping the lane byte is the pivot line."""
+    slot &= 7
+    type_byte = get(row, ram.ENEMY_TYPE + slot)
+    lane = get(row, ram.ENEMY_LANE + slot)
+    if row[ram.OPEN] != 0:
+        if type_byte & ram.INCREASING != 0:
+            if lane >= 14:
+                type_byte &= ~ram.INCREASING
+        elif lane == 0:
+            type_byte |= ram.INCREASING
+    row[ram.ENEMY_TYPE + slot] = type_byte | ram.BETWEEN_LANES
+    if type_byte & ram.INCREASING != 0:
+        angle = get(row, ram.TUBE_ANGLE + lane) + 8
+        row[ram.ENEMY_LANE + slot] = (lane + 1) & 15
+    else:
+        angle = get(row, ram.TUBE_ANGLE + lane)
+    row[ram.ENEMY_EDGE + slot] = 0x80 + (angle & 15)
+
+
+@kernel
+def flip_step(row: Row, slot: int) -> bool:
+    """One step of the turn; True when the enemy lies in its new lane."""
+    slot &= 7
+    type_byte = get(row, ram.ENEMY_TYPE + slot)
+    lane = get(row, ram.ENEMY_LANE + slot)
+    angle = get(row, ram.ENEMY_EDGE + slot)
+    before = (lane - 1) & 15
+    if type_byte & ram.INCREASING != 0:
+        angle = (angle - 1) & 15
+        if angle == get(row, ram.TUBE_ANGLE + lane):
+            row[ram.ENEMY_TYPE + slot] = type_byte & ~ram.BETWEEN_LANES
+            row[ram.ENEMY_EDGE + slot] = (lane + 1) & 15
+            return True
+    else:
+        angle = (angle + 1) & 15
+        if angle == (get(row, ram.TUBE_ANGLE + before) + 8) & 15:
+            row[ram.ENEMY_TYPE + slot] = type_byte & ~ram.BETWEEN_LANES
+            row[ram.ENEMY_EDGE + slot] = lane
+            row[ram.ENEMY_LANE + slot] = before
+            return True
+    row[ram.ENEMY_EDGE + slot] = 0x80 + angle
+    return False
+
+
+@kernel
+def meets_player(row: Row, slot: int) -> bool:
+    """The enemy lies flat in the player's lane."""
+    return row[ram.ENEMY_LANE + slot] == row[ram.PLAYER_LANE] and row[ram.ENEMY_EDGE + slot] == row[ram.PLAYER_EDGE]
+
+
+@kernel
+def grab(row: Row, slot: int) -> None:
+    """A rider takes the player who sits in its lane."""
+    if row[ram.ENEMY_TYPE + slot] & ram.BETWEEN_LANES == 0 and meets_player(row, slot):
+        kill_player(row, ram.BY_GRAB)
+
+
+@kernel
+def sit_on_rim(row: Row, slot: int) -> None:
+    """A rider has arrived in a lane: it stays four ticks, grabbing whoever is there."""
+    row[ram.ENEMY_COUNTER + slot] = 4
+    grab(row, slot)
+    row[ram.ENEMY_SCRIPT + slot] = 0x46
+
+
+@kernel
+def goes_on(row: Row, slot: int) -> bool:
+    """Climb (or descend) at the enemy's own speed; False when that ended its script for this tick."""
+    slot &= 7
+    kind = get(row, ram.ENEMY_TYPE + slot) & ram.TYPE_BITS
+    if row[ram.ENEMY_INFO + slot] & ram.MOVING_AWAY != 0:
+        descend(row, slot, kind)
+        return True
+    outcome = climb(row, slot, kind)
+    if outcome == BECAME_RIDER:
+        sit_on_rim(row, slot)
+    return outcome == CLIMBED
+
+
+@kernel
+def count_down(row: Row, slot: int) -> bool:
+    """Decrement the script counter; True while it is not zero."""
+    row[ram.ENEMY_COUNTER + slot] -= 1
+    return row[ram.ENEMY_COUNTER + slot] != 0
+
+
+@kernel
+def begin(row: Row, slot: int, counter: int) -> None:
+    """Set the script counter and start a flip."""
+    row[ram.ENEMY_COUNTER + slot] = counter
+    start_flip(row, slot)
