@@ -102,7 +102,7 @@ def _options(game: Game, trainer: "Trainer") -> Any:
     if game.teachers:
         told = help_of(help=f"games of the pupil and of {', '.join(game.teachers)} at the end; 0 leaves the table out")
         fields.append(("compare", Annotated[int, told], field(default=COMPARED)))
-    return extended(Options, f"Train a pupil of {game.title}: {game.about}.", fields)
+    return extended(Options, f"Train a pupil of {game.title} ({game.about}).", fields)
 
 
 def _default_preset(trainer: "Trainer") -> str:

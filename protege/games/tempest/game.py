@@ -73,7 +73,7 @@ def next_steps(run: str, config: Any, runs: Path | None) -> Sequence[tuple[str, 
 GAME: Final = Game(
     name="tempest",
     title="Tempest",
-    about="the arcade game of 1981: hold the rim of a tube against what climbs it",
+    about="the arcade game of 1981: a tube, its rim, and what climbs up to it",
     unit="frame",
     trainer=trainer,
     players=players,

@@ -105,9 +105,8 @@ class EchelonConfig:
 
     minutes: float = 60.0  # wall-clock budget, start-up and compilation included; 0 for none
     agent_steps: int = 0  # budget in decisions of single mechs instead of minutes; 0 for none
-    until: float = (
-        0.0  # success, the lower end in an evaluation, at which it ends before its budget, once no advice is given
-    )
+    # success rate, the lower end in an evaluation, at which it ends before its budget, once no advice is given
+    until: float = 0.0
     seed: int = 1  # of the maps, the battles, the network and the exploration
     stages: tuple[str, ...] = ("squad",)  # what is practised, in this order; a wrong name is answered with all
     opponents: tuple[str, ...] = ()  # instead of the stages' own: hard expert=0.5 self, a run or a checkpoint
