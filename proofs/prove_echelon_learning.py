@@ -212,8 +212,8 @@ def test_echelon_training_health(tmp_path):
     with open_run("health", tmp_path) as run:
         series = {
             name: np.array([value for value in run.metrics.series(name, most_points=10**6).mean if value is not None])
-            for name in ("gradient_norm", "gradient_clipped", "kl", "clip_share", "explained_variance", "saturation",
-                         "return_spread", "advantage_spread", "value_spread", "return_most")
+            for name in ("gradient_norm", "gradient_clipped", "kl", "clip_fraction", "explained_variance", "saturation",
+                         "return_std", "advantage_std", "value_std", "return_max")
         }  # fmt: skip
         lost = run.metrics.not_finite()
     half = {name: values[len(values) // 2 :] for name, values in series.items()}
@@ -226,8 +226,8 @@ def test_echelon_training_health(tmp_path):
     print(write_row("echelon-training-health", row).read_text())
     assert lost == {}
     assert 0.1 <= found["gradient_norm"] <= 2.0 and 0.01 <= found["gradient_clipped"] <= 0.6
-    assert 0.003 <= found["kl"] <= 0.03 and 0.02 <= found["clip_share"] <= 0.25
+    assert 0.003 <= found["kl"] <= 0.03 and 0.02 <= found["clip_fraction"] <= 0.25
     assert found["explained_variance"] > 0.5 and found["saturation"] < 0.1
-    for name in ("return_spread", "value_spread", "advantage_spread"):
+    for name in ("return_std", "value_std", "advantage_std"):
         low, high = np.percentile(half[name], [1, 99])
         assert high < 10 * low, name

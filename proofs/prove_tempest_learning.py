@@ -119,8 +119,8 @@ def test_alternatives(tmp_path):
         seed = () if "--seed" in flags else ("--seed", "1")
         spent = train_run(tmp_path, f"alternative-{number}", "--minutes", "4", *seed, *flags)
         with open_run(f"alternative-{number}", tmp_path) as run:
-            curve = run.metrics.series("exam_score", most_points=1000)
-            lives = run.metrics.series("exam_points_per_life", most_points=1000)
+            curve = run.metrics.series("eval_score", most_points=1000)
+            lives = run.metrics.series("eval_points_per_life", most_points=1000)
         first = min(curve.times)
         found = measured(what, f"alternative-{number}", tmp_path, 200)
         exams = [

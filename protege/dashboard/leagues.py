@@ -1,6 +1,7 @@
 """Leagues for the page: which there are, and all about one. Read from files, like everything here."""
 
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from protege.dashboard.live import Views
 from protege.league.league import find_league, league_names, open_league
 from protege.league.ledger import LeagueError
 from protege.league.standings import report
@@ -17,8 +19,8 @@ from protege.runs.run import checked_name
 class Leagues:
     """The answers about the leagues in a folder of runs, and about those that come with Protege."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, games: Mapping[str, Views]) -> None:
+        self.folder, self.games = folder, games
         self._turn = threading.Lock()
         self._known: dict[str, tuple[object, dict[str, Any]]] = {}  # by name: as of when, and the report
 
@@ -51,5 +53,6 @@ class Leagues:
             )
             if name not in self._known or self._known[name][0] != state:
                 with open_league(name, self.folder) as league:
-                    self._known[name] = state, report(league)
+                    style = self.games[league.game].style if league.game in self.games else ()
+                    self._known[name] = state, report(league, style)
             return self._known[name][1]

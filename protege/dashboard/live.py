@@ -9,7 +9,7 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from protege import ProtegeError
+from protege.runs.metrics import Metric
 
 MOST_VIEWS: Final = 12  # open at once, in all
 MOST_SAID: Final = 200  # messages of viewers kept until the next tick
@@ -61,7 +62,7 @@ class Views(Protocol):
     """What of a game can be watched."""
 
     game: str
-    unit: str  # what a step of its runs is
+    style: Sequence[Metric]  # what a league tells of how its players play
     page: Page
 
     def about(self) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from protege.dashboard.guard import Guard, is_loopback
 from protege.dashboard.leagues import Leagues
 from protege.dashboard.live import LiveViews, Views
 from protege.runs.metrics import MetricError
-from protege.runs.run import RunError, Summary, list_runs, open_run, runs_folder
+from protege.runs.run import RunError, list_runs, open_run, runs_folder
 from protege.train.controls import CONTROLS
 
 PORT: Final = 8765
@@ -72,7 +72,6 @@ class Pages:
         self.games = games
         self.feeds = Feeds(folder)
         self.live = LiveViews(games)
-        self._score_units: dict[tuple[str, str], str] = {}  # by run, and when it was created
         self.viewers = 0
         self.guard: Guard | None = None
 
@@ -91,7 +90,7 @@ class Pages:
             Route("/api/games/{game}", self.game),
             Route("/api/games/{game}/scores", self.scores),
             Route("/api/games/{game}/file", self.file),
-            *Leagues(self.folder).routes(),
+            *Leagues(self.folder, self.games).routes(),
             WebSocketRoute("/api/feed", self.feed),
             WebSocketRoute("/api/games/{game}/{kind}", self.live.watch),
             *self._game_files(),
@@ -117,8 +116,7 @@ class Pages:
         return JSONResponse({"ok": self._is_trusted(request)})
 
     def runs(self, request: Request) -> Response:
-        summaries = reversed(list_runs(self.folder))
-        return JSONResponse([asdict(one) | {"score_unit": self._score_unit(one)} for one in summaries])
+        return JSONResponse([asdict(summary) for summary in reversed(list_runs(self.folder))])
 
     def run(self, request: Request) -> Response:
         with open_run(request.path_params["name"], self.folder) as run:
@@ -264,15 +262,6 @@ class Pages:
             raise RunError(f"there is no game {game!r} here: the games are {', '.join(self.games) or 'none'}")
         return self.games[game]
 
-    def _score_unit(self, summary: Summary) -> str:
-        """The unit of the metric by which a run is judged; it is declared once and for all."""
-        key = summary.name, summary.created
-        if key not in self._score_units and summary.best_score is not None:
-            with open_run(summary.name, self.folder) as run:
-                score = run.info().score
-                self._score_units[key] = next((one.unit for one in run.metrics.declared() if one.name == score), "")
-        return self._score_units.get(key, "")
-
     def _is_trusted(self, request: Request) -> bool:
         return self.guard is not None and self.guard.knows(request.headers.get("authorization"))
 
@@ -282,7 +271,6 @@ def _about(name: str, views: Views) -> dict[str, Any]:
     page, place = views.page, f"/games/{name}/"
     return {
         "name": name,
-        "unit": views.unit,
         "tabs": [asdict(tab) | {"module": place + tab.module} for tab in page.tabs],
         "styles": [place + style for style in page.styles],
         "links": place + page.links if page.links else None,

@@ -4,6 +4,7 @@ Everything here is plain numbers and text for a terminal or a page, read from a 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from protege.league.glicko import SCALE, START
 from protege.league.league import League
 from protege.league.ledger import AGENT, RETIRED, Entry
+from protege.runs.metrics import Metric
 from protege.statistics import wilson
 
 Style = dict[str, float]
@@ -173,8 +175,8 @@ def recent_matches(league: League, entry: int, most: int = 5) -> list[dict[str, 
     ]
 
 
-def report(league: League) -> dict[str, Any]:
-    """All of it, for a page."""
+def report(league: League, style: Sequence[Metric] = ()) -> dict[str, Any]:
+    """All of it, for a page. `style` declares what is told of how entries play."""
     rows = table(league, retired=True)
     ids = [row["id"] for row in rows]
     in_play = [row["id"] for row in rows if row["kind"] != RETIRED]
@@ -187,6 +189,7 @@ def report(league: League) -> dict[str, Any]:
         "entries": rows,
         "history": ratings_over_time(league, ids),
         "payoff": {"entries": in_play, "cells": payoff(league, in_play)},
+        "style_metrics": [asdict(metric) for metric in style],
         "styles": found,
         "distances": distances(found),
         "matches": {id: recent_matches(league, id) for id in ids},

@@ -207,12 +207,12 @@ class PPO:
         return {
             "explained_variance": float(1.0 - (returns - values).var(correction=0) / variance.clamp(min=1e-12)),
             "return_mean": float(returns.mean()),
-            "return_spread": float(variance.sqrt()),
+            "return_std": float(variance.sqrt()),
             "return_p999": float(returns.abs().quantile(0.999)),
-            "return_most": float(returns.abs().max()),
+            "return_max": float(returns.abs().max()),
             "value_mean": float(values.mean()),
-            "value_spread": float(values.std(correction=0)),
-            "advantage_spread": float(found.std(correction=0)),
+            "value_std": float(values.std(correction=0)),
+            "advantage_std": float(found.std(correction=0)),
         }
 
     # --- one update ---
@@ -307,7 +307,7 @@ class PPO:
         gradients = list(torch.autograd.grad(loss, self.parameters))
         with torch.no_grad():
             figures["kl"] = total(ratio - 1.0 - change)
-            figures["clip_share"] = total(((ratio - 1.0).abs() > c.clip).float())
+            figures["clip_fraction"] = total(((ratio - 1.0).abs() > c.clip).float())
             return gradients, {name: float(value.detach()) for name, value in figures.items()}
 
     # --- helpers ---

@@ -473,7 +473,7 @@ class Rainbow:
         loss, cloned, surprise, returns, value, known, *agreements = sums
         figures = {
             "loss": loss / rows,
-            "cloning_loss": cloned / max(1.0, known),
+            "bc_loss": cloned / max(1.0, known),
             "divergence": surprise / rows,
             "return_mean": returns / rows,
             "gradient_norm": norm,

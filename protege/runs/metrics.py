@@ -1,12 +1,14 @@
 """What a run measured: declared metrics, their values over time, and events, in one SQLite file.
 
-One process writes (`MetricWriter`), any number read meanwhile (`MetricLog`). Every metric is declared once with its
-unit and meaning; logging an undeclared one raises. What was logged is in the file when the call returns, so a killed
-process loses nothing. Hides the tables and how long series shrink to what a chart can show.
+One process writes (`MetricWriter`), any number read meanwhile (`MetricLog`). Every metric is declared once, with its
+meaning and all that terminal and page need to show it; logging an undeclared one raises. What was logged is in the file
+when the call returns, so a killed process loses nothing. Hides the tables and how long series shrink to what a chart
+can show.
 """
 
 import csv
 import difflib
+import json
 import math
 import operator
 import os
@@ -16,11 +18,13 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from numbers import Real
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TextIO
+
+import msgspec
 
 from protege import ProtegeError
 
@@ -32,12 +36,14 @@ NUMBERS: Final = (float, int, Real)
 # The row number is the time in microseconds: it orders a metric's values, says when they came, and is never used twice.
 TABLES = """
 CREATE TABLE IF NOT EXISTS metrics (id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, unit TEXT NOT NULL,
-    meaning TEXT NOT NULL, family TEXT NOT NULL, better TEXT NOT NULL, not_finite INTEGER NOT NULL DEFAULT 0);
+    meaning TEXT NOT NULL, family TEXT NOT NULL, better TEXT NOT NULL, not_finite INTEGER NOT NULL DEFAULT 0,
+    shown TEXT NOT NULL DEFAULT '');
 CREATE TABLE IF NOT EXISTS points (metric INTEGER NOT NULL, row INTEGER NOT NULL, step INTEGER NOT NULL, value REAL,
     PRIMARY KEY (metric, row)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS events (id INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, kind TEXT NOT NULL,
     text TEXT NOT NULL);
 """
+PLAIN: Final = ("name", "unit", "meaning", "family", "better")  # have columns of their own; `shown` holds the rest
 
 
 class MetricError(ProtegeError):
@@ -45,14 +51,43 @@ class MetricError(ProtegeError):
 
 
 @dataclass(frozen=True)
+class Column:
+    """A column of the terminal's rows. Metrics that are declared with the same column share it."""
+
+    title: str
+    place: int  # from left to right
+    rank: int  # where there is not room for all, those with the highest rank go first
+    width: int = 6
+    format: Literal["short", "percent", "thousands", "exponent", "range", "mix"] = "short"
+    mean: bool = False  # over the time since the row before, not the last value
+
+
+@dataclass(frozen=True)
+class Card:
+    """A headline figure of the page. Metrics that are declared with the same card share it."""
+
+    title: str
+    place: int  # from left to right, among the gauges or among the others
+    format: Literal["unit", "plain", "range", "mix", "gauge"] = "unit"  # plain: the title says the unit already
+    most: float | None = None  # end of a gauge's scale; without it the highest value so far sets it
+
+
+@dataclass(frozen=True)
 class Metric:
-    """One figure a training logs; declared once, beside the loop that logs it."""
+    """One figure a training logs and how it is shown; declared once, in the game's table of metrics."""
 
     name: str  # small letters, digits and _
-    unit: str  # "points", "1/s", or "" for a plain number
+    unit: str  # "points", "1/s", "fraction" for what is read in percent, or "" for a plain number
     meaning: str  # one line for someone who has never seen it
-    family: str  # metrics of a family belong together on the page
+    family: str  # metrics of a family share a chart
     better: Literal["higher", "lower", ""] = ""  # which end is the best value, where there is one
+    label: str = ""  # in the chart's legend; without it the name
+    interval: tuple[str, str] | None = None  # the metrics that are the ends of its 95 % interval, drawn as a band
+    baseline: str = ""  # the metric it is compared with, such as the teacher's score
+    role: Literal["", "rate", "progress"] = ""  # steps a second, or the fraction of the budget that is used up
+    control: str = ""  # the control that overrides its schedule
+    column: Column | None = None
+    card: Card | None = None
 
 
 class Point(NamedTuple):
@@ -102,9 +137,8 @@ class MetricLog:
 
     def declared(self) -> list[Metric]:
         """Every metric, in the order of declaration."""
-        return [
-            Metric(*row) for row in self._rows("SELECT name, unit, meaning, family, better FROM metrics ORDER BY id")
-        ]
+        shown = "shown" if _knows_how_to_show(self._rows("PRAGMA table_info(metrics)")) else "''"
+        return [_metric(*row) for row in self._rows(f"SELECT {', '.join(PLAIN)}, {shown} FROM metrics ORDER BY id")]
 
     def families(self) -> dict[str, list[Metric]]:
         """The same by family."""
@@ -225,12 +259,15 @@ class MetricWriter(MetricLog):
         for name in names:
             assert re.fullmatch(r"[a-z][a-z0-9_]*", name), f"metric {name!r}: small letters, digits and _ only"
             assert names.count(name) == 1, f"metric {name} is declared twice"
+        for metric in metrics:
+            named = {*(metric.interval or ()), metric.baseline} - {""}
+            assert named <= set(names), f"metric {metric.name} names {named - set(names)}, which nobody declares"
         with self._transaction() as database:
             database.executemany(
-                "INSERT INTO metrics (name, unit, meaning, family, better) VALUES (?, ?, ?, ?, ?)"
+                f"INSERT INTO metrics ({', '.join(PLAIN)}, shown) VALUES (?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT (name) DO UPDATE SET unit = excluded.unit, meaning = excluded.meaning,"
-                " family = excluded.family, better = excluded.better",
-                [(m.name, m.unit, m.meaning, m.family, m.better) for m in metrics],
+                " family = excluded.family, better = excluded.better, shown = excluded.shown",
+                [_row(metric) for metric in metrics],
             )
         ids = dict(self._rows("SELECT name, id FROM metrics"))
         self._ids = {name: ids[name] for name in names}
@@ -279,6 +316,8 @@ class MetricWriter(MetricLog):
             connection.execute("PRAGMA synchronous = NORMAL")
             _check_format(connection, (0, FORMAT))
             connection.executescript(f"BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {FORMAT}; COMMIT")
+            if not _knows_how_to_show(connection.execute("PRAGMA table_info(metrics)").fetchall()):
+                connection.execute("ALTER TABLE metrics ADD COLUMN shown TEXT NOT NULL DEFAULT ''")
         except sqlite3.Error:
             connection.close()
             raise
@@ -305,6 +344,23 @@ def near(name: str, known: Iterable[str]) -> str:
     """The end of an error message that offers similar names."""
     found = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
     return f"; did you mean {' or '.join(found)}?" if found else ""
+
+
+def _row(metric: Metric) -> tuple[str, ...]:
+    about = asdict(metric)
+    plain = [about.pop(name) for name in PLAIN]
+    return (*plain, json.dumps(about))
+
+
+def _metric(name: str, unit: str, meaning: str, family: str, better: str, shown: str) -> Metric:
+    found = dict(zip(PLAIN, (name, unit, meaning, family, better)))
+    if not shown:  # written when metrics did not say yet how they are shown
+        return msgspec.convert(found | {"unit": "fraction" if unit == "share" else unit}, Metric)
+    return msgspec.convert(found | json.loads(shown), Metric)
+
+
+def _knows_how_to_show(columns: Sequence[Sequence[Any]]) -> bool:
+    return any(column[1] == "shown" for column in columns)
 
 
 def _check_format(connection: sqlite3.Connection, accepted: Sequence[int]) -> None:

@@ -82,6 +82,7 @@ class RunInfo(msgspec.Struct):
     score: str | None  # the metric that says how well the player plays
     status: Status  # as last written; `Run.status` also looks whether anybody is training
     starts: list[Start]
+    unit: str = "step"  # what its steps are: "frame", "agent-step"
 
 
 class Mirror(Protocol):
@@ -109,6 +110,7 @@ class Summary:
     started: str  # the last time
     step: int
     best_score: float | None
+    score_unit: str
     disk_bytes: int
 
 
@@ -184,6 +186,7 @@ class Run:
             started=info.starts[-1].time,
             step=max((point.step for point in self.metrics.latest().values()), default=0),
             best_score=extremes[1] if extremes else None,
+            score_unit=next((metric.unit for metric in self.metrics.declared() if metric.name == info.score), ""),
             disk_bytes=disk_use(self.path),
         )
 
@@ -347,10 +350,14 @@ def create_run(
     metrics: Sequence[Metric],
     *,
     score: str | None = None,
+    unit: str = "step",
     name: str | None = None,
     folder: Path | None = None,
 ) -> Training:
-    """A new run of this process. `config` is a dataclass or a mapping; `score` is the metric that ranks runs."""
+    """A new run of this process, which counts its steps in `unit`s.
+
+    `config` is a dataclass or a mapping; `score` is the metric that ranks runs.
+    """
     assert score in {None, *(metric.name for metric in metrics)}, f"score metric {score} is not declared"
     settings = plain(config)
     path = _make_folder(runs_folder(folder), name, f"{game}-{learner}-{datetime.now():%Y%m%d-%H%M%S}")
@@ -362,20 +369,34 @@ def create_run(
         run = Training(path, lock, metrics)
         commit = source_commit()
         info = RunInfo(
-            FORMAT, path.name, game, learner, now(), __version__, commit, machine(), settings, score, "running", []
+            FORMAT,
+            path.name,
+            game,
+            learner,
+            now(),
+            __version__,
+            commit,
+            machine(),
+            settings,
+            score,
+            "running",
+            [],
+            unit,
         )
         return run._begin(info, "fresh", {})
 
 
 def resume_run(
-    name: str, metrics: Sequence[Metric], *, config: object | None = None, folder: Path | None = None
-) -> Training:
-    """An existing run that this process goes on with. A given config replaces the stored one."""
+    name: str, metrics: Sequence[Metric], *, config: object | None = None, score: str | None = None,
+    unit: str | None = None, folder: Path | None = None,
+) -> Training:  # fmt: skip
+    """An existing run that this process goes on with. A given config, score or unit replaces the stored one."""
     path = open_run(name, folder).path
     with _locking(path) as lock:
         info = Run(path).info()
         before = info.config
         info.config = before if config is None else plain(config)
+        info.score, info.unit = score or info.score, unit or info.unit
         return Training(path, lock, metrics)._begin(info, "resumed", differences(before, info.config))
 
 
@@ -416,7 +437,7 @@ def list_runs(folder: Path | None = None) -> list[Summary]:
             try:
                 found.append(run.summary())
             except (RunError, MetricError):
-                found.append(Summary(run.name, "", "", "damaged", "", "", 0, None, disk_use(path)))
+                found.append(Summary(run.name, "", "", "damaged", "", "", 0, None, "", disk_use(path)))
     return sorted(found, key=lambda summary: (summary.started, summary.name))
 
 

@@ -32,8 +32,18 @@ class Control:
     argument: Literal["", "toggle", "number"] = ""
     low: float = 0.0  # of a number
     high: float = 1.0
-    unit: Literal["", "share"] = ""
+    unit: Literal["", "fraction"] = ""
     confirm: bool = False  # a page asks before it is sent
+    keys: str = ""  # in the terminal; of a number: down, on schedule and up, or only down and up
+    key_help: str = ""  # what they do, in the terminal's list
+    key_asks: str = ""  # what the terminal asks at a first press; only a second one counts
+
+    def key_arguments(self) -> dict[str, dict[str, Any]]:
+        """What each key sends."""
+        if self.argument != "number":
+            return {key: {} for key in self.keys}
+        sent: list[dict[str, Any]] = [{"step": -1}, {"schedule": True}, {"step": 1}]
+        return dict(zip(self.keys, sent if len(self.keys) == 3 else sent[::2]))
 
     def check(self, arguments: Mapping[str, Any]) -> None:
         """Raise unless the arguments are some that this control takes."""
@@ -58,27 +68,64 @@ class Control:
 
 
 _CONTROLS: Final = (
-    Control("save", "run", "Save", "write a checkpoint now"),
-    Control("evaluate", "run", "Evaluate", "measure the pupil on held-out games as soon as possible"),
-    Control("stop", "run", "Stop", "save and end the training; it can be resumed", confirm=True),
+    Control("save", "run", "Save", "write a checkpoint now", keys="s", key_help="save now"),
+    Control(
+        "evaluate", "run", "Evaluate", "evaluate the pupil on held-out games as soon as possible",
+        keys="x", key_help="evaluate the pupil now",
+    ),
+    Control(
+        "stop", "run", "Stop", "save and end the training; it can be resumed", confirm=True,
+        keys="q", key_help="save and quit",
+    ),
     Control(
         "learning_rate", "learning", "Learning rate", "its peak; the whole schedule is scaled to it",
-        "number", LOWEST_PEAK, HIGHEST_PEAK,
+        "number", LOWEST_PEAK, HIGHEST_PEAK, keys="lL", key_help="learning rate halved, doubled",
     ),
-    Control("learning", "learning", "Learning", "off: it plays on, but makes no updates", "toggle"),
-    Control("epsilon", "exploration", "Epsilon", "share of random moves", "number", unit="share"),
-    Control("greedy", "exploration", "Greedy", "no random moves at all as long as it is on", "toggle"),
+    Control(
+        "learning", "learning", "Learning", "off: it plays on, but makes no updates", "toggle",
+        keys="t", key_help="learning on/off",
+    ),
+    Control(
+        "epsilon", "exploration", "Epsilon", "probability of a random move", "number", unit="fraction",
+        keys="456", key_help="epsilon down, on schedule, up",
+    ),
+    Control(
+        "greedy", "exploration", "Greedy", "no random moves at all as long as it is on", "toggle",
+        keys="p", key_help="greedy on/off: epsilon 0",
+    ),
     Control(
         "pulse", "exploration", "Pulse",
         f"epsilon rises to {PULSE_TOP:.0%} and falls back, every {PULSE_FRAMES:,} frames", "toggle",
+        keys="P", key_help="epsilon pulse on/off",
     ),
-    Control("teacher", "teacher", "Teacher", "share of its moves, or weight of its advice", "number", unit="share"),
-    Control("teacher_off", "teacher", "Teacher off", "no teacher as long as it is on", "toggle"),
-    Control("teacher_only", "teacher", "Teacher only", "nothing but the teacher (100 %) as long as it is on", "toggle"),
-    Control("attention", "learner", "Attention", "what the network looks at, as a table"),
-    Control("replay", "learner", "Replay", "what the experience memory holds, as a table"),
-    Control("flush", "learner", "Flush replay", "empty the experience memory", confirm=True),
-    Control("clients", "arcade", "Clients", "everybody who is connected, and why frames were refused, as a table"),
+    Control(
+        "teacher", "teacher", "Teacher", "fraction of its moves, or weight of its advice", "number", unit="fraction",
+        keys="789", key_help="teacher down, on schedule, up",
+    ),
+    Control(
+        "teacher_off", "teacher", "Teacher off", "no teacher as long as it is on", "toggle",
+        keys="o", key_help="teacher off, and back",
+    ),
+    Control(
+        "teacher_only", "teacher", "Teacher only", "nothing but the teacher (100 %) as long as it is on", "toggle",
+        keys="e", key_help="teacher only, and back",
+    ),
+    Control(
+        "attention", "learner", "Attention", "what the network looks at, as a table",
+        keys="a", key_help="attention report",
+    ),
+    Control(
+        "replay", "learner", "Replay", "what the experience memory holds, as a table",
+        keys="b", key_help="replay statistics",
+    ),
+    Control(
+        "flush", "learner", "Flush replay", "empty the experience memory", confirm=True,
+        keys="f", key_help="empty the replay: press twice", key_asks="empty the replay?",
+    ),
+    Control(
+        "clients", "arcade", "Clients", "everybody who is connected, and why frames were refused, as a table",
+        keys="w", key_help="who is connected, one by one",
+    ),
 )  # fmt: skip
 CONTROLS: Final = {control.name: control for control in _CONTROLS}
 

@@ -78,11 +78,13 @@ def train(
     torch.set_num_threads(1)  # the threads of a training share the cores; more would fight over them
     if resume:
         assert name is not None, "a run to resume has a name"
-        opened = resume_run(name, trainer.metrics(config), config=config, folder=folder)
+        opened = resume_run(
+            name, trainer.metrics(config), config=config, score=trainer.score, unit=trainer.unit, folder=folder
+        )
     else:
         opened = create_run(
-            trainer.game, trainer.learner(config), config, trainer.metrics(config), score=trainer.score, name=name,
-            folder=folder,
+            trainer.game, trainer.learner(config), config, trainer.metrics(config), score=trainer.score,
+            unit=trainer.unit, name=name, folder=folder,
         )  # fmt: skip
     with opened as run, interrupts(observer) as interrupted:
         if prepare is not None:

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from protege.cli.console import COLUMNS, COMMANDS, HELP, TWICE, Rows, TrainingConsole, short
+from protege.cli.console import HELP, KEYS, Rows, TrainingConsole, short
 from protege.games.echelon.training import metrics as echelon
 from protege.games.tempest.training.config import PRESETS
 from protege.games.tempest.training.metrics import METRICS
 from protege.games.tempest.training.train import train
-from protege.runs.metrics import Metric
+from protege.runs.metrics import Column, Metric
 from protege.runs.run import open_run
 from protege.train.controls import CONTROLS, Report, Switches
 from tests.dashboard.serving import make_run
@@ -65,7 +65,7 @@ def test_every_key_does_what_the_table_says(tmp_path):
         wait_until(lambda: all(meaning in terminal.text() for _, meaning in HELP))
         assert re.match(r" +Frame +FPS", terminal.press("h", r" +Frame +FPS.*\n")[0])
         terminal.press(" ", ROW)
-        terminal.press("V", "verbose on: events and details of exams")
+        terminal.press("V", "verbose on: events and details of evaluations")
         before = len(terminal.raw)
         terminal.press("c", "Frame +FPS")
         assert "\x1b[2J" in terminal.raw[before:], "the screen is cleared"
@@ -73,7 +73,7 @@ def test_every_key_does_what_the_table_says(tmp_path):
 
         # Saving and measuring; verbose tells more of both.
         terminal.press("s", r"saved at frame [\d,]+")
-        terminal.press("x", r"measured now[\s\S]*exam +[\d,]+ points[\s\S]*lives lost to: shot \d+", 60)
+        terminal.press("x", r"measured now[\s\S]*eval +[\d,]+ points[\s\S]*lives lost to: shot \d+", 60)
         terminal.wait_for(r"\d\d:\d\d:\d\d  autosave: frame")
         terminal.press("v", "verbose off")
 
@@ -116,7 +116,7 @@ def test_every_key_does_what_the_table_says(tmp_path):
         wait_until(terminal.hands_keys_over_at_once)
         terminal.press("p", "greedy off: epsilon 2 %")
 
-        assert {key for key, _ in COMMANDS.items()} == set("qsxtpP456789oelLabfw"), "every key was pressed"
+        assert set(KEYS) == set("qsxtpP456789oelLabfw"), "every key was pressed"
         terminal.press("q", r"saving and stopping[\s\S]*Go on for longer[\s\S]*ready> ", 60)
         assert terminal.modes() == terminal.before
         told = [event.text.partition(":")[0] for event in run().metrics.events() if event.kind == "command"]
@@ -222,6 +222,26 @@ def test_a_row_averages_what_is_noisy_since_the_row_before(tmp_path):
     ]
 
 
+def test_an_evaluation_is_told_in_the_games_words_and_its_figures_reach_the_rows(tmp_path):
+    with make_run(tmp_path, "r", 0) as run:
+        console, screen = console_of(run)
+        console.progressed(1, 0.1, FIGURES)
+        result = {"summary": "7 of 9 races", "brief": "78 %", "detail": "rain in all", "figures": {"loss": 0.125}}
+        console.examined(result, 0.0, True)
+        console.press("v")
+        console.examined(result, 0.0, False)
+        console.press(" ")
+    lines = [line.split() for line in screen().splitlines()]
+    assert lines[2:] == [
+        "eval 7 of 9 races, the best so far".split(),
+        "verbose on: events and details of evaluations".split(),
+        "eval 7 of 9 races".split(),
+        "rain in all".split(),
+        ["1", "51.2k", "2", "0.125"],
+    ]
+    assert console.result == "78 %"
+
+
 def test_the_header_comes_again_after_thirty_rows_and_when_asked(tmp_path):
     with make_run(tmp_path, "r", 0) as run:
         console, screen = console_of(run)
@@ -247,47 +267,75 @@ def test_what_a_person_has_overridden_is_marked(tmp_path):
 
 
 MORE = (
-    Metric("replay_size", "moves", "moves in memory", "replay"),
-    Metric("replay_teacher", "moves", "played by the teacher", "replay"),
-    Metric("replay_pupil", "moves", "played by the pupil", "replay"),
-    Metric("replay_random", "moves", "played at random", "replay"),
-    Metric("dropped", "", "moves that were lost", "dropped items"),
-    Metric("frames_per_s", "1/s", "frames", "speed"),
+    Metric("stored", "moves", "moves in the replay", "replay", column=Column("Mem-k", 3, 2, 7, "thousands")),
+    Metric("by_teacher", "moves", "played by the teacher", "replay", column=Column("T/P/R%", 4, 3, 9, "mix")),
+    Metric("by_pupil", "moves", "played by the pupil", "replay", column=Column("T/P/R%", 4, 3, 9, "mix")),
+    Metric("by_chance", "moves", "played at random", "replay", column=Column("T/P/R%", 4, 3, 9, "mix")),
+    Metric("highest", "", "value", "values", column=Column("Range", 2, 5, 13, "range")),
+    Metric("lowest", "", "value", "values", column=Column("Range", 2, 5, 13, "range")),
+    Metric("lost", "", "moves that were lost", "dropped items", column=Column("Drop", 5, 4)),
+    Metric("turns_per_s", "1/s", "turns", "speed", role="rate", column=Column("TPS", 1, 1)),
 )
 
 
 def test_columns_are_those_of_what_a_learner_declares(tmp_path):
-    figures = {"replay_size": 8e6, "replay_teacher": 2e6, "replay_pupil": 5e6, "replay_random": 1e6, "dropped": 3}
-    with make_run(tmp_path, "r", 0, (Metric("exam_score", "", "", "score"), *MORE)) as run:
+    figures = {"stored": 8e6, "by_teacher": 2e6, "by_pupil": 5e6, "by_chance": 1e6, "highest": 3.5, "lost": 3}
+    with make_run(tmp_path, "r", 0, (Metric("eval_score", "", "", "score"), *MORE)) as run:
         console, screen = console_of(run)
-        console.progressed(1, 0.1, figures | {"frames_per_s": 90.0})
-    assert screen().split() == "Frame FPS Mem-k T/P/R% Drop 1 90 8,000 25/62/12 3".split()
+        console.progressed(1, 0.1, figures | {"turns_per_s": 90.0})
+        console.progressed(1, 0.1, {"lowest": -0.25})
+        console.press(" ")
+    lines = [line.split() for line in screen().splitlines()]
+    assert lines == [
+        ["Frame", "TPS", "Range", "Mem-k", "T/P/R%", "Drop"],
+        ["1", "90", "-", "8,000", "25/62/12", "3"],
+        ["1", "90", "-0.25…3.5", "8,000", "25/62/12", "3"],
+    ]
 
 
-def test_narrow_terminals_lose_the_least_important_columns_first():
+EVERY = {"tempest pqn": METRICS["pqn"], "tempest rainbow": METRICS["rainbow"], "echelon": echelon.METRICS}
+
+
+@pytest.mark.parametrize("metrics", EVERY.values(), ids=EVERY)
+def test_narrow_terminals_lose_the_least_important_columns_first(metrics):
     rows = Rows()
-    rows.declare([name for column in COLUMNS for name in column.metrics])
+    rows.declare(metrics)
+    columns = list(rows.columns)
     before: list[str] = []
     for width in range(20, 400):
         fitting = rows.fitting(width)
         assert sum(column.width + 1 for column in fitting) <= width
         titles = [column.title for column in fitting]
-        assert titles == [column.title for column in COLUMNS if column.title in titles], "always in the same order"
+        assert titles == [column.title for column in columns if column.title in titles], "always in the same order"
         assert set(before) <= set(titles), "more room never hides a column"
         before = titles
-    assert len(before) == len(COLUMNS)
-    assert len({column.rank for column in COLUMNS}) == len(COLUMNS)
+    assert len(before) == len(columns)
+    for places in ([column.rank for column in columns], [column.place for column in columns]):
+        assert len(set(places)) == len(columns), "no two columns claim one place"
 
 
-def test_every_column_shows_what_some_learner_logs_and_is_explained_in_the_docs():
-    declared = {metric.name for metric in (*METRICS["pqn"], *METRICS["rainbow"], *echelon.METRICS)}
+def test_the_columns_of_each_learner():
+    titles = {}
+    for name, metrics in EVERY.items():
+        rows = Rows()
+        rows.declare(metrics)
+        titles[name] = " ".join(column.title for column in rows.columns)
+    assert titles == {
+        "tempest pqn": "FPS Epsi% Tchr% 100K 1M 5M Loss Agree% EpLen BCLoss Levl Inf-ms Upd/s GrNorm Q-Range LR",
+        "tempest rainbow": "FPS Epsi% Tchr% 100K 1M 5M Loss Agree% EpLen BCLoss Clnt Levl Inf-ms Upd/s Smp/F GrNorm "
+        "Q-Range Mem-k T/P/R% Drop LR",
+        "echelon": "Steps/s Win% Eval% Earned Sec PLoss VLoss Imit Entr KL Clip% ExVar Stg Upd/s GrNorm LR",
+    }
+
+
+def test_every_column_is_explained_in_the_docs():
     docs = (Path(__file__).parents[2] / "docs" / "learning.md").read_text()
     table = docs.partition("| column | figure |")[2].partition("\n\n")[0]
     explained = {
         title.strip() for line in table.splitlines() for cell in line.split("|")[1::2] for title in cell.split(",")
     }
-    for column in COLUMNS:
-        assert set(column.metrics) & declared and column.title in explained, column.title
+    titles = {metric.column.title for metrics in EVERY.values() for metric in metrics if metric.column is not None}
+    assert titles <= explained
 
 
 def test_numbers_fit_their_columns():
@@ -309,15 +357,17 @@ def test_a_report_is_a_table_above_the_bar(tmp_path):
 def test_every_key_sends_a_command_that_its_control_takes(tmp_path):
     with make_run(tmp_path, "r", 0) as run:
         console, screen = console_of(run)
-        for key in COMMANDS:
+        for key, (control, _) in KEYS.items():
             console.press(key)
-            if key in TWICE:
+            if control.key_asks:
                 console.press(key)
         sent = run.commands()
-    assert [(command.name, command.arguments) for command in sent] == list(COMMANDS.values())
+    assert [(command.name, command.arguments) for command in sent] == [
+        (control.name, arguments) for control, arguments in KEYS.values()
+    ]
     for command in sent:
         CONTROLS[command.name].check(command.arguments)
-    asked = [f"{question} Press {key} again within 4 seconds" for key, question in TWICE.items()]
+    asked = ["empty the replay? Press f again within 4 seconds"]
     assert [line.strip() for line in screen().splitlines()] == asked, "else the training answers, not the key"
 
 
@@ -345,4 +395,5 @@ def test_a_key_that_reaches_nobody_says_so(tmp_path):
 
 def test_the_help_lists_every_key_and_nothing_else():
     listed = {key for keys, _ in HELP for key in keys.split()}
-    assert listed == set(COMMANDS) | {"space", "h", "c", "v", "?"}
+    assert listed == set(KEYS) | {"space", "h", "c", "v", "?"}
+    assert all(meaning and len(meaning) <= 30 for _, meaning in HELP)

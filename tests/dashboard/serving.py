@@ -9,18 +9,30 @@ from typing import Any
 
 from protege.dashboard.live import Views
 from protege.dashboard.server import Served, serve
-from protege.runs.metrics import Metric
+from protege.runs.metrics import Card, Column, Metric
 from protege.runs.run import Training, create_run
 
 METRICS = (
-    Metric("exam_score", "points", "mean score on held-out games", "score", "higher"),
-    Metric("exam_score_low", "points", "lower end of the interval", "score"),
-    Metric("exam_score_high", "points", "upper end of the interval", "score"),
-    Metric("teacher_score", "points", "the teacher on the same games", "score"),
-    Metric("loss", "", "error of the action values", "loss", "lower"),
-    Metric("epsilon", "share", "share of random moves", "exploration"),
-    Metric("frames_per_s", "1/s", "frames played in a second", "speed", "higher"),
-)
+    Metric(
+        "eval_score", "points", "mean score on held-out games", "score", "higher", label="pupil",
+        interval=("eval_score_low", "eval_score_high"), baseline="teacher_score",
+    ),
+    Metric("eval_score_low", "points", "lower end of the interval", "score"),
+    Metric("eval_score_high", "points", "upper end of the interval", "score"),
+    Metric("teacher_score", "points", "the teacher on the same games", "score", label="teacher"),
+    Metric(
+        "loss", "", "error of the action values", "loss", "lower",
+        column=Column("Loss", 3, 3, mean=True), card=Card("loss", 1, "gauge"),
+    ),
+    Metric(
+        "epsilon", "fraction", "probability of a random move", "exploration", control="epsilon",
+        column=Column("Epsi%", 2, 2, format="percent"), card=Card("exploration", 2, "gauge", 1.0),
+    ),
+    Metric(
+        "frames_per_s", "1/s", "frames played in a second", "speed", "higher", role="rate",
+        column=Column("FPS", 1, 1, mean=True), card=Card("frames/s", 1, "plain"),
+    ),
+)  # fmt: skip
 
 
 @contextmanager
@@ -42,7 +54,7 @@ def served(folder: Path, games: Mapping[str, Views] | None = None, **settings: A
 def make_run(folder: Path, name: str, points: int = 50, metrics: tuple[Metric, ...] = METRICS) -> Training:
     """A run in training with some values: whoever asks for it closes it."""
     config = {"minutes": 10, "frames": 0, "learner": {"rate": 0.001}}
-    run = create_run("tempest", "pqn", config, metrics, name=name, score="exam_score", folder=folder)
+    run = create_run("tempest", "pqn", config, metrics, name=name, score="eval_score", unit="frame", folder=folder)
     log(run, range(points))
     return run
 
@@ -55,8 +67,8 @@ def log(run: Training, turns: range) -> None:
             score = 100.0 * turn
             run.log(
                 1000 * turn,
-                exam_score=score,
-                exam_score_low=score - 50,
-                exam_score_high=score + 50,
+                eval_score=score,
+                eval_score_low=score - 50,
+                eval_score_high=score + 50,
                 teacher_score=2000.0,
             )

@@ -16,7 +16,7 @@ from protege.dashboard import server
 from protege.games.tempest.page.human import HumanGame
 from protege.games.tempest.page.live import LiveGames
 from protege.games.tempest.page.views import TempestViews
-from protege.runs.metrics import Metric
+from protege.runs.metrics import Card, Metric
 from protege.runs.run import create_run, open_run
 from protege.train.controls import Scheduled, Switches
 from tests.cli.terminals import Terminal
@@ -102,7 +102,7 @@ def test_a_training_is_watched_and_steered_to_its_end(tmp_path, visits):
             wait_for_points(page, family, 2)
         before = points(page, "loss")
         wait_until(lambda: points(page, "loss") > before)
-        assert page.locator(".gauge").count() == 4 and "× teacher" in page.locator(".exam").inner_text()
+        assert page.locator(".gauge").count() == 4 and "× teacher" in page.locator(".evaluation").inner_text()
         # The pupil plays, with the weights that were saved last.
         moves(page, ".preview canvas")
         # What the buttons say is done.
@@ -193,22 +193,27 @@ def test_values_that_are_logged_appear_by_themselves(one, visits):
     page.locator(".events li", has_text="teacher off").wait_for()
     wait_until(lambda: points(page, "loss") == 55)
     assert page.locator(".events li").first.inner_text().endswith("teacher off")
-    assert page.locator(".exam-score").inner_text() == "5,000"
+    assert page.locator(".evaluation-score").inner_text() == "5,000"
     assert (
-        "4,950 to 5,050" in page.locator(".exam").inner_text() and "2.5 × teacher" in page.locator(".exam").inner_text()
+        "4,950 to 5,050" in page.locator(".evaluation").inner_text()
+        and "2.5 × teacher" in page.locator(".evaluation").inner_text()
     )
 
 
 def test_a_run_of_battles_is_told_in_agent_steps_and_percent(tmp_path, visits):
-    ends = [Metric(f"exam_success{end}", "share", "of held-out battles: won", "exams") for end in ("", "_low", "_high")]
-    with create_run("echelon", "ppo", {}, ends, name="squad", score="exam_success", folder=tmp_path) as run:
-        run.log(41_000, exam_success=0.985, exam_success_low=0.957, exam_success_high=0.995)
+    success = Metric("success", "fraction", "of held-out battles: won", "evaluation", interval=("worst", "best"))
+    ends = [Metric(name, "fraction", "an end of it", "evaluation") for name in ("worst", "best")]
+    metrics = [success, *ends]
+    with create_run(
+        "echelon", "ppo", {}, metrics, name="squad", score="success", unit="agent-step", folder=tmp_path
+    ) as run:
+        run.log(41_000, success=0.985, worst=0.957, best=0.995)
         with served(tmp_path) as served_page:
             page = visits.open(f"{served_page.url}#/run/squad")
             page.locator(".run-title", has_text="agent-step 41,000").wait_for()
-            assert page.locator(".exam-score").inner_text().replace("\u202f", " ") == "98.5 %"
-            told = page.locator(".exam").inner_text().replace("\u202f", " ")
-            assert "of its exam battles, 95.7 % to 99.5 %" in told
+            assert page.locator(".evaluation-score").inner_text().replace("\u202f", " ") == "98.5 %"
+            told = page.locator(".evaluation").inner_text().replace("\u202f", " ")
+            assert "success, 95.7 % to 99.5 %" in told
             assert "98.5" in page.locator(".runs-list").inner_text()
 
 
@@ -302,17 +307,17 @@ def test_runs_are_compared_in_one_chart_and_taken_along_as_csv(tmp_path, visits)
 
 def test_only_what_a_learner_declares_has_a_gauge_a_card_or_a_chart(tmp_path, visits):
     more = (
-        Metric("replay_size", "moves", "moves in memory", "replay"),
-        Metric("replay_teacher", "moves", "played by the teacher", "replay"),
-        Metric("replay_pupil", "moves", "played by the pupil", "replay"),
-        Metric("replay_random", "moves", "played at random", "replay"),
-        Metric("dropped", "", "moves that were lost", "dropped items"),
-        Metric("teacher_share", "share", "frames that the teacher plays", "exploration"),
-    )
+        Metric("stored", "moves", "moves in the replay", "replay", card=Card("replay", 2)),
+        *(
+            Metric(f"by_{who}", "moves", f"played by {who}", "replay", label=who, card=Card("replay holds", 4, "mix"))
+            for who in ("teacher", "pupil", "random")
+        ),
+        Metric("lost", "", "moves that were lost", "dropped items", card=Card("dropped", 3)),
+        Metric("advice", "fraction", "of the frames: played by the teacher", "exploration",
+               card=Card("teacher", 3, "gauge", 1.0)),
+    )  # fmt: skip
     with make_run(tmp_path, "plain"), make_run(tmp_path, "replayed", 5, (*METRICS, *more)) as run:
-        run.log(
-            5000, replay_size=8e6, replay_teacher=2e6, replay_pupil=5e6, replay_random=1e6, dropped=3, teacher_share=0.4
-        )
+        run.log(5000, stored=8e6, by_teacher=2e6, by_pupil=5e6, by_random=1e6, lost=3, advice=0.4)
         with served(tmp_path) as served_page:
             page = visits.open(f"{served_page.url}#/run/plain")
             chart(page, "loss").wait_for()

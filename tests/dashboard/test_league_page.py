@@ -64,7 +64,8 @@ def fill(league: League, folder: Path) -> None:
 
 @pytest.fixture
 def page_of_league(tmp_path: Path, visits: Any) -> Iterator[tuple[League, Any]]:  # noqa: F811
-    with make_league(tmp_path / "ladder") as league, served(tmp_path) as served_page:
+    games = {"tempest": TempestViews(tmp_path)}
+    with make_league(tmp_path / "ladder") as league, served(tmp_path, games) as served_page:
         fill(league, tmp_path)
         page = visits.open(f"{served_page.url}#/league/ladder")
         page.locator(".standings tbody tr").first.wait_for()
@@ -125,10 +126,10 @@ def test_an_entry_shows_its_style_and_its_latest_matches(page_of_league):
     assert page.url.endswith(f"#/league/ladder?entry={league.find('old').id}")
     speed = page.locator('.figure[data-figure="speed"]')
     assert speed.locator("output").inner_text() == "2.6" and speed.locator(".other").count() == 6
-    assert page.locator('.figure[data-figure="fire_share"] output').inner_text() == "32.5 %"
+    assert page.locator('.figure[data-figure="fire_share"] output').inner_text() == "32.5\u202f%"
     assert "Plays most like random" in page.locator(".alike").inner_text()
     watch = page.locator(".matches .watch").first.get_attribute("href")
-    assert re.fullmatch(r"#/echelon/battle\?league=ladder&file=\d+\.rec", watch), watch
+    assert watch.startswith("#/tempest/live?kind=film&player=old&league=ladder&"), watch
     page.click(".standings tr:has-text('teacher-full')")
     wait_until(lambda: page.locator(".league-entry h2").inner_text() == "teacher-full")
     film = page.locator(".matches .watch").last.get_attribute("href")

@@ -58,9 +58,11 @@ def test_runs_are_listed_newest_first_and_told_with_their_metrics(tmp_path, page
         found = get(page, "api/runs/two").json()
     assert found["recordings"] == ["game.gif"] and found["status"] == "running" and found["latest"] == {}
     assert found["metrics"][0] == {
-        "name": "exam_score", "unit": "points", "meaning": "mean score on held-out games", "family": "score",
-        "better": "higher",
+        "name": "eval_score", "unit": "points", "meaning": "mean score on held-out games", "family": "score",
+        "better": "higher", "label": "pupil", "interval": ["eval_score_low", "eval_score_high"],
+        "baseline": "teacher_score", "role": "", "control": "", "column": None, "card": None,
     }  # fmt: skip
+    assert found["metrics"][-1]["card"] == {"title": "frames/s", "place": 1, "format": "plain", "most": None}
     assert get(page, "api/runs/one").json()["latest"]["loss"]["value"] == pytest.approx(1 / 50)
     assert get(page, "api/runs/two/recordings/game.gif").content == b"GIF89a"
     for name in ("none.gif", "..%2Frun.json", "run.json"):
@@ -147,7 +149,7 @@ def test_a_viewer_gets_the_history_and_then_only_what_is_new(tmp_path):
     assert first["points"]["loss"]["steps"] == list(range(0, 50_000, 1000)) and first["status"] == "running"
     assert [event["kind"] for event in first["events"]] == ["fresh"] and first["viewers"] == 1
     assert second["points"]["loss"]["steps"] == [50_000, 51_000, 52_000] and second["step"] == 52_000
-    assert second["points"]["exam_score"]["mean"] == [5000.0]
+    assert second["points"]["eval_score"]["mean"] == [5000.0]
     assert [event["text"] for event in second["events"]] == ["teacher off"]
     assert third["status"] == "stopped" and third["points"] == {} and third["row"] == second["row"]
 
@@ -424,12 +426,11 @@ def test_a_game_s_own_files_come_from_its_folder_and_none_outside_it(tmp_path):
         fair, plain = get(page, "api/about").json()["games"]
         assert fair == {
             "name": "fair",
-            "unit": "ride",
             "tabs": [{"name": "wheel", "title": "Wheel", "module": "/games/fair/wheel.js"}],
             "styles": ["/games/fair/fair.css"],
             "links": "/games/fair/links.js",
         }
-        assert plain == {"name": "plain", "unit": "ride", "tabs": [], "styles": [], "links": None}
+        assert plain == {"name": "plain", "tabs": [], "styles": [], "links": None}
         module = get(page, "games/fair/wheel.js")
         assert module.status_code == 200 and module.headers["content-type"].startswith("text/javascript")
         assert module.headers["content-security-policy"].startswith("default-src 'self';")
@@ -465,7 +466,7 @@ class Fair:
     """A game with live views, of which it keeps account, and perhaps files of its own for the page."""
 
     game = "fair"
-    unit = "ride"
+    style = ()
 
     def __init__(self, page=live.Page()):
         self.opened = []
@@ -630,7 +631,7 @@ def test_watching_a_level_that_does_not_exist_is_refused_before_anything_is_serv
 
 
 def test_metrics_that_no_learner_has_yet_are_served_like_any_other(tmp_path):
-    metrics = (Metric("exam_score", "points", "score", "score"), Metric("replay_size", "", "moves in memory", "replay"))
+    metrics = (Metric("eval_score", "points", "score", "score"), Metric("replay_size", "", "moves in memory", "replay"))
     with make_run(tmp_path, "one", 0, metrics) as run, served(tmp_path) as page:
         run.log(10, replay_size=5)
         assert [metric["family"] for metric in get(page, "api/runs/one").json()["metrics"]] == ["score", "replay"]

@@ -95,7 +95,7 @@ def test_the_first_minibatch_finds_the_policy_that_played():
     learner, task = learner_of(replace(CONFIG, epochs=1, minibatches=1))
     task.play(learner.policy)
     figures = learner.learn(task.rollout)
-    assert figures["kl"] == pytest.approx(0.0, abs=1e-6) and figures["clip_share"] == 0.0
+    assert figures["kl"] == pytest.approx(0.0, abs=1e-6) and figures["clip_fraction"] == 0.0
 
 
 def test_what_the_gone_saw_and_did_changes_nothing():

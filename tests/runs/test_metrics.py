@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from protege.runs.metrics import Metric, MetricError, MetricLog, MetricWriter
+from protege.runs.metrics import Card, Column, Metric, MetricError, MetricLog, MetricWriter
 
 LOSS = Metric("loss", "", "error of the predicted values", "learning", better="lower")
 SCORE = Metric("eval_score", "points", "mean score without exploration", "evaluation", better="higher")
@@ -40,6 +40,51 @@ def test_what_was_logged_is_read_back_by_another_reader(log):
     assert reader.declared() == [LOSS, SCORE, SPEED]
     assert reader.families() == {"learning": [LOSS], "evaluation": [SCORE], "speed": [SPEED]}
     reader.close()
+
+
+def test_how_a_metric_is_shown_is_read_back(tmp_path):
+    ends = [Metric(f"score_{end}", "points", "an end", "score") for end in ("low", "high")]
+    shown = Metric(
+        "score", "points", "mean", "score", "higher", label="pupil", interval=("score_low", "score_high"),
+        baseline="loss", role="progress", control="epsilon", column=Column("Score", 1, 2, 7, "range", mean=True),
+        card=Card("score", 3, "gauge", 1.0),
+    )  # fmt: skip
+    MetricWriter(tmp_path / "metrics.sqlite", [shown, *ends, LOSS]).close()
+    assert MetricLog(tmp_path / "metrics.sqlite").declared() == [shown, *ends, LOSS]
+
+
+@pytest.mark.parametrize("wrong", [{"interval": ("loss", "none")}, {"baseline": "none"}])
+def test_a_metric_names_only_declared_ones(tmp_path, wrong):
+    with pytest.raises(AssertionError, match="score names {'none'}, which nobody declares"):
+        MetricWriter(tmp_path / "metrics.sqlite", [LOSS, Metric("score", "", "", "score", **wrong)])
+
+
+OLD_TABLES = """
+CREATE TABLE metrics (id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, unit TEXT NOT NULL,
+    meaning TEXT NOT NULL, family TEXT NOT NULL, better TEXT NOT NULL, not_finite INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE points (metric INTEGER NOT NULL, row INTEGER NOT NULL, step INTEGER NOT NULL, value REAL,
+    PRIMARY KEY (metric, row)) WITHOUT ROWID;
+CREATE TABLE events (id INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL);
+INSERT INTO metrics VALUES (1, 'exam_success', 'share', 'of battles: won', 'exams', 'higher', 0);
+INSERT INTO points VALUES (1, 1700000000000000, 40, 0.5);
+PRAGMA user_version = 1;
+"""
+
+
+def test_a_file_in_which_no_metric_says_how_it_is_shown_can_be_read_and_written_on(tmp_path):
+    path = tmp_path / "metrics.sqlite"
+    with sqlite3.connect(path) as database:
+        database.executescript(OLD_TABLES)
+    database.close()
+    old = Metric("exam_success", "fraction", "of battles: won", "exams", "higher")
+    reader = MetricLog(path)
+    assert reader.declared() == [old] and reader.latest()["exam_success"].value == 0.5
+    writer = MetricWriter(path, [LOSS])
+    writer.log(50, loss=1.0)
+    assert reader.declared() == writer.declared() == [old, LOSS]
+    assert reader.series("exam_success").steps == [40] and reader.latest()["loss"].step == 50
+    reader.close()
+    writer.close()
 
 
 def test_an_undeclared_metric_is_refused_with_the_nearest_names_and_nothing_is_logged(log):

@@ -17,7 +17,7 @@ from protege.runs.trackers import attach_mirrors
 
 METRICS = [
     Metric("loss", "", "error of the predicted values", "learning", better="lower"),
-    Metric("exam_score", "points", "mean score without exploration", "points per life", better="higher"),
+    Metric("eval_score", "points", "mean score without exploration", "points per life", better="higher"),
 ]
 KILLED = """
 import os, signal, sys
@@ -145,10 +145,10 @@ def curves(run_folder: Path) -> dict[str, list[tuple[int, float]]]:
 def test_tensorboard_shows_the_values_by_family(tmp_path):
     with create(tmp_path) as run:
         assert attach_mirrors(run) == [f"TensorBoard: tensorboard --logdir {tmp_path / 'first' / 'tensorboard'}"]
-        run.log(1000, loss=0.5, exam_score=20_000)
+        run.log(1000, loss=0.5, eval_score=20_000)
         run.log(2000, loss=0.25)
     found = curves(run.path)
-    assert found == {"learning/loss": [(1000, 0.5), (2000, 0.25)], "points per life/exam_score": [(1000, 20_000.0)]}
+    assert found == {"learning/loss": [(1000, 0.5), (2000, 0.25)], "points per life/eval_score": [(1000, 20_000.0)]}
 
 
 @pytest.mark.needs("tensorboard")
@@ -271,9 +271,9 @@ def test_weights_and_biases_is_written_into_the_runs_folder(tmp_path, capfd):
     with create(tmp_path) as run:
         lines = attach_mirrors(run, wandb=True)
         assert lines[0] == f"Weights & Biases, offline: {tmp_path / 'first' / 'wandb'}"
-        run.log(1000, loss=0.5, exam_score=20_000)
+        run.log(1000, loss=0.5, eval_score=20_000)
         run.log(2000, loss=0.25)
-        run.log(2000, exam_score=30_000)
+        run.log(2000, eval_score=30_000)
     with resume_run("first", METRICS, folder=tmp_path) as run:
         attach_mirrors(run, wandb=True)
         run.rewind(1000)
@@ -281,8 +281,8 @@ def test_weights_and_biases_is_written_into_the_runs_folder(tmp_path, capfd):
         assert events(run) == []
     first, second = offline_runs(run)
     assert first[2] == [
-        (1000, {"learning/loss": 0.5, "points per life/exam_score": 20_000.0}),
-        (2000, {"learning/loss": 0.25, "points per life/exam_score": 30_000.0}),
+        (1000, {"learning/loss": 0.5, "points per life/eval_score": 20_000.0}),
+        (2000, {"learning/loss": 0.25, "points per life/eval_score": 30_000.0}),
     ]
     assert second[2] == [(1500, {"learning/loss": 0.125})]
     assert first[:2] == second[:2] and first[1] == "first" and first[0].startswith("first-20")

@@ -39,6 +39,7 @@ export class BigChart {
     this.runs = runs;
     this.lines = linesOf(metrics);
     this.main = mainOf(this.lines);
+    this.unit = runs[0].info.unit; // of the steps
     this.place = el("div", {
       class: "big-place",
       tabIndex: 0,
@@ -301,7 +302,7 @@ export class BigChart {
     Object.assign(this.element.dataset, { from: min, to: max });
     this.seen.value =
       this.along === "step"
-        ? `frames ${short(min)} to ${short(max)}`
+        ? `${this.unit}s ${short(min)} to ${short(max)}`
         : `${new Date(1000 * min).toLocaleString()}, ${duration(max - min)}`;
   }
 
@@ -332,7 +333,7 @@ export class BigChart {
         el(
           "li",
           { class: "where" },
-          this.along === "step" ? `at frame ${whole(x)}` : new Date(1000 * x).toLocaleString(),
+          this.along === "step" ? `at ${this.unit} ${whole(x)}` : new Date(1000 * x).toLocaleString(),
         ),
       );
     }

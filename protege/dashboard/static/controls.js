@@ -3,8 +3,6 @@
 import { short, withUnit } from "./numbers.js";
 import { address, ask, el, toast, trust, write } from "./page.js";
 
-// Which metric says what has become of a control; the first that the run declares.
-const NOW = { epsilon: ["epsilon"], teacher: ["teacher_share", "distillation"], learning_rate: ["learning_rate"] };
 const PATIENCE_MS = 5000; // what was just asked for is shown for so long before the run confirms it
 const NO_TOKEN = "needs the token: open the page by the link printed when the server started";
 
@@ -119,7 +117,7 @@ export class Controls {
 
   /** A number: empty while the schedule has it, else what it is fixed at; beside it what it is now. */
   number(control) {
-    const share = control.unit === "share";
+    const share = control.unit === "fraction";
     const scale = share ? 100 : 1;
     const input = el("input", {
       type: "number",
@@ -145,11 +143,11 @@ export class Controls {
     });
     const now = el("output", { class: "steer-now" });
     const schedule = this.small("schedule", `${control.label} back on schedule`, () => set({ schedule: true }));
-    const metric = this.run.metric(NOW[control.name] ?? []);
+    const metric = this.run.metrics.find((one) => one.control === control.name);
     this.parts.push(() => {
       const { value, overridden, peak } = this.run.switches[control.name];
       const current = metric ? this.run.last(metric.name) : null;
-      write(now, `${share ? withUnit(current, "share") : short(current)}${overridden ? "*" : ""}`);
+      write(now, `${share ? withUnit(current, "fraction") : short(current)}${overridden ? "*" : ""}`);
       now.classList.toggle("overridden", overridden);
       schedule.setAttribute("aria-pressed", String(value === null));
       input.placeholder = text(peak ?? current, scale);

@@ -1,6 +1,32 @@
-// What the chart of a family of metrics shows: which lines, under which names, on which scales. Touches no page.
+// What is shown of declared metrics: a chart's lines, their names and scales, and who shares a card. Touches no page.
 
-/** @typedef {{ name: string, unit: string, meaning: string, family: string, better: string }} Metric */
+/**
+ * A card that metrics may share.
+ *
+ * @typedef {object} Card
+ * @property {string} title
+ * @property {number} place
+ * @property {string} format
+ * @property {number | null} most
+ */
+
+/**
+ * What a run declares of a metric; protege/runs/metrics.py says what each part means.
+ *
+ * @typedef {object} Metric
+ * @property {string} name
+ * @property {string} unit
+ * @property {string} meaning
+ * @property {string} family
+ * @property {string} better
+ * @property {string} label
+ * @property {[string, string] | null} interval
+ * @property {string} baseline
+ * @property {string} role
+ * @property {string} control
+ * @property {Card | null} card
+ */
+
 /** @typedef {{ metric: Metric, low: string | null, high: string | null, yardstick: boolean, label: string }} FamilyLine */
 
 /**
@@ -21,24 +47,30 @@
  */
 
 /**
+ * What a metric is called beside others of its family.
+ *
+ * @param {{ name: string, label?: string }} metric
+ */
+export const labelOf = (metric) => metric.label || metric.name.replaceAll("_", " ");
+
+/**
  * Lines of a family: its metrics, with interval ends folded into the metric they belong to.
  *
  * @param {Metric[]} metrics
+ * @returns {FamilyLine[]}
  */
 export function linesOf(metrics) {
-  const names = new Set(metrics.map((metric) => metric.name));
-  const isEnd = (/** @type {string} */ name) =>
-    /_(low|high)$/.test(name) && names.has(name.replace(/_(low|high)$/, ""));
-  const lines = metrics
-    .filter((metric) => !isEnd(metric.name))
+  const ends = new Set(metrics.flatMap((metric) => metric.interval ?? []));
+  const baselines = new Set(metrics.map((metric) => metric.baseline));
+  return metrics
+    .filter((metric) => !ends.has(metric.name))
     .map((metric) => ({
       metric,
-      low: names.has(`${metric.name}_low`) ? `${metric.name}_low` : null,
-      high: names.has(`${metric.name}_high`) ? `${metric.name}_high` : null,
-      yardstick: /^(teacher|baseline)_/.test(metric.name) && metrics.length > 1,
-      label: "",
+      low: metric.interval?.[0] ?? null,
+      high: metric.interval?.[1] ?? null,
+      yardstick: baselines.has(metric.name),
+      label: labelOf(metric),
     }));
-  return nameLines(lines, metrics[0].family);
 }
 
 /**
@@ -47,11 +79,24 @@ export function linesOf(metrics) {
  * @param {FamilyLine[]} lines
  */
 export function mainOf(lines) {
-  return (
-    lines.find((line) => line.metric.better && !line.yardstick) ??
-    lines.find((line) => line.metric.name.endsWith("_mean")) ??
-    lines[0]
-  );
+  return lines.find((line) => line.metric.better && !line.yardstick) ?? lines[0];
+}
+
+/**
+ * Every card that metrics declare, in its place, with the metrics that share it.
+ *
+ * @param {Metric[]} metrics
+ */
+export function sharedCards(metrics) {
+  /** @type {Map<string, { card: Card, metrics: Metric[] }>} */
+  const found = new Map();
+  for (const metric of metrics) {
+    if (!metric.card) continue;
+    const shared = found.get(metric.card.title) ?? { card: metric.card, metrics: [] };
+    found.set(metric.card.title, shared);
+    shared.metrics.push(metric);
+  }
+  return [...found.values()].sort((one, other) => one.card.place - other.card.place);
 }
 
 const APART = 25; // lines of one unit that differ by this factor need scales of their own, too
@@ -68,26 +113,8 @@ export function onTwoScales(lines, comparing) {
   const first = lines[0] && size(lines[0]);
   for (const line of lines) {
     const far = Math.max(size(line), first) > APART * Math.min(size(line), first) && !line.yardstick;
-    const other = line.unit !== lines[0].unit || (far && size(line) > 0 && line.unit !== "share");
+    const other = line.unit !== lines[0].unit || (far && size(line) > 0 && line.unit !== "fraction");
     line.right = !comparing && line !== lines[0] && other;
-  }
-  return lines;
-}
-
-/**
- * Names without what the family says already: "exam_score" of "score" is "exam".
- *
- * @param {FamilyLine[]} lines
- * @param {string} family
- */
-function nameLines(lines, family) {
-  const known = new Set(family.split(" "));
-  const first = lines[0]?.metric.name.split("_")[0];
-  if (lines.length > 1 && lines.every(({ metric }) => metric.name.startsWith(`${first}_`))) known.add(first);
-  for (const line of lines) {
-    const words = line.metric.name.split("_").map((word) => word.replace(/^(\d+)m$/, "$1M"));
-    const left = words.filter((word) => !known.has(word));
-    line.label = (left.length ? left : words).join(" ");
   }
   return lines;
 }

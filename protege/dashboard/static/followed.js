@@ -50,12 +50,8 @@ export class FollowedRun {
     this.events.splice(0, Math.max(0, this.events.length - MOST_EVENTS));
   }
 
-  metric(names) {
-    for (const name of names) {
-      const metric = this.metrics.find((one) => one.name === name);
-      if (metric) return metric;
-    }
-    return null;
+  metric(name) {
+    return this.metrics.find((one) => one.name === name) ?? null;
   }
 
   last(name) {
@@ -101,12 +97,13 @@ export class FollowedRun {
 
   /** Share of the budget that is used up, and seconds left, as far as the settings tell. */
   get progress() {
-    const { minutes = 0, frames = 0 } = this.info.config;
+    const { minutes = 0, deterministic, [`${this.info.unit.replace("-", "_")}s`]: steps = 0 } = this.info.config;
     const shares = [];
-    if (frames) shares.push(this.step / frames);
-    if (minutes && !this.info.config.deterministic) shares.push(this.trained / (60 * minutes));
+    if (steps) shares.push(this.step / steps);
+    if (minutes && !deterministic) shares.push(this.trained / (60 * minutes));
     if (!shares.length) return null;
-    const share = this.last("progress") ?? Math.min(1, Math.max(...shares));
+    const logged = this.metrics.find((metric) => metric.role === "progress");
+    const share = (logged && this.last(logged.name)) ?? Math.min(1, Math.max(...shares));
     return { share, left: share > 0.005 ? (this.trained * (1 - share)) / share : null };
   }
 }

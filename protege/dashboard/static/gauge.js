@@ -16,19 +16,18 @@ function arc(radius, share) {
 
 export class Gauge {
   /**
-   * @param {{ label: string, most?: number, control?: string }} shown
+   * @param {import("./families.js").Card} card
    * @param {import("./families.js").Metric} metric
    */
-  constructor({ label, most, control }, metric) {
+  constructor({ title, most }, metric) {
     this.metric = metric;
-    this.control = control;
     this.most = most;
     this.value = svg("text", { class: "gauge-value", y: 4 });
     this.end = svg("text", { class: "gauge-end", x: 33, y: 33 });
     this.hand = svg("path", { class: "gauge-hand", d: arc(38, 0) });
     this.dial = svg(
       "svg",
-      { viewBox: "-48 -46 96 86", role: "img", "aria-label": label },
+      { viewBox: "-48 -46 96 86", role: "img", "aria-label": title },
       svg("path", { class: "gauge-scale", d: arc(38, 1) }),
       this.hand,
       this.value,
@@ -36,9 +35,9 @@ export class Gauge {
     );
     this.element = el(
       "figure",
-      { class: "gauge", title: metric.meaning, "data-gauge": label },
+      { class: "gauge", title: metric.meaning, "data-gauge": title },
       this.dial,
-      el("figcaption", {}, label),
+      el("figcaption", {}, title),
     );
   }
 
@@ -46,10 +45,10 @@ export class Gauge {
   show(history, overridden) {
     const last = history?.last ?? null;
     const most = this.most ?? niceAbove(history?.most() ?? 1);
-    const text = this.metric.unit === "share" ? withUnit(last, "share") : short(last);
+    const text = this.metric.unit === "fraction" ? withUnit(last, "fraction") : short(last);
     this.value.textContent = overridden ? `${text}*` : text;
     this.value.classList.toggle("long", this.value.textContent.length > 6);
-    this.end.textContent = this.metric.unit === "share" ? "" : short(most);
+    this.end.textContent = this.metric.unit === "fraction" ? "" : short(most);
     this.hand.setAttribute("d", arc(38, last === null ? 0 : last / most));
     this.dial.setAttribute("aria-label", `${this.metric.meaning}: ${this.value.textContent}`);
   }

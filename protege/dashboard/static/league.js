@@ -3,8 +3,9 @@
 
 import uPlot from "/vendor/uplot-1.6.32.js";
 import { colours, dressed, joined, letters, verticalAxes } from "./charts.js";
+import { labelOf } from "./families.js";
 import { linksOf } from "./games.js";
-import { ago, short, whole } from "./numbers.js";
+import { ago, short, whole, withUnit } from "./numbers.js";
 import { address, ask, choice, el, field, write } from "./page.js";
 
 const LOOK_MS = 5000;
@@ -15,38 +16,6 @@ const RESULTS = new Map([
   [0.5, "drew"],
   [0, "lost"],
 ]);
-
-// What the figures of a style mean, in the groups they are shown in; a figure that is not named here comes last.
-const STYLES = {
-  Moves: {
-    speed: ["speed", "voxels a second, of the living"],
-    still_share: ["stands still", "share of the time"],
-    airborne_share: ["in the air", "share of the time"],
-    zone_share: ["in the zone", "share of the time"],
-    turning: ["turning", "spinner steps a frame"],
-    reversals_per_minute: ["reversals", "changes of direction a minute"],
-  },
-  Shoots: {
-    trigger_share: ["trigger held", "share of the time with a weapon's button down"],
-    fire_share: ["fire held", "share of the frames"],
-    hits_per_minute: ["hits", "a minute, of each mech"],
-    missiles_per_minute: ["missiles", "a minute, of each mech"],
-    hit_distance: ["hit distance", "voxels, the median"],
-    heat: ["heat", "of what the mech can take"],
-    zaps_per_minute: ["superzapper", "a minute"],
-  },
-  "Keeps together": {
-    spread: ["spread", "voxels from the team's centre"],
-    nearest_friend: ["nearest friend", "voxels"],
-    focus_share: ["focus", "share of a second's hits that are on one enemy"],
-    jamming_share: ["jamming", "share of the time"],
-  },
-  Lives: {
-    seconds_per_life: ["seconds a life", "in control"],
-    points_per_life: ["points a life", ""],
-    level: ["level reached", "the mean"],
-  },
-};
 
 export class LeagueView {
   /** @type {any} the server's report */
@@ -503,28 +472,24 @@ export class LeagueView {
     const own = this.league.styles[entry.id];
     if (!own) return el("p", { class: "empty-note" }, "No match of it has been looked at yet.");
     const others = Object.entries(this.league.styles).filter(([id]) => Number(id) !== entry.id);
-    const named = Object.values(STYLES).flatMap((group) => Object.keys(group));
-    const rest = Object.fromEntries(
-      Object.keys(own)
-        .filter((key) => !named.includes(key))
-        .map((key) => [key, [key.replaceAll("_", " "), ""]]),
+    const declared = this.league.style_metrics;
+    const rest = Object.keys(own).filter((name) => !declared.some((metric) => metric.name === name));
+    const metrics = [...declared, ...rest.map((name) => ({ name, unit: "", meaning: "", family: "Else" }))].filter(
+      (metric) => own[metric.name] !== undefined,
     );
-    const groups = Object.entries({ ...STYLES, Else: rest });
+    const families = [...new Set(metrics.map((metric) => metric.family))];
     const near = Object.entries(this.league.distances[entry.id] ?? {}).sort((a, b) => a[1] - b[1])[0];
     return el(
       "div",
       { class: "style-report" },
-      groups.map(([title, figures]) => {
-        const there = Object.entries(figures).filter(([key]) => own[key] !== undefined);
-        return there.length
-          ? el(
-              "section",
-              {},
-              el("h4", {}, title),
-              there.map(([key, [label, unit]]) => this.figure(key, label, unit, own, others)),
-            )
-          : null;
-      }),
+      families.map((family) =>
+        el(
+          "section",
+          {},
+          el("h4", {}, family),
+          metrics.filter((metric) => metric.family === family).map((metric) => this.figure(metric, own, others)),
+        ),
+      ),
       near
         ? el(
             "p",
@@ -538,7 +503,8 @@ export class LeagueView {
   }
 
   /** One figure on a strip with everybody's: where this entry stands among them. */
-  figure(key, label, unit, own, others) {
+  figure(metric, own, others) {
+    const key = metric.name;
     const values = others.map(([, style]) => style[key]).filter((value) => value !== undefined);
     const [low, high] = [Math.min(own[key], ...values), Math.max(own[key], ...values)];
     const at = (value) => `${high > low ? (100 * (value - low)) / (high - low) : 50}%`;
@@ -547,12 +513,12 @@ export class LeagueView {
       made.style.setProperty("--at", at(value));
       return made;
     };
-    const isShare = key.endsWith("_share") || key === "heat";
-    const text = isShare ? `${short(100 * own[key])} %` : short(Number(own[key].toPrecision(3)));
+    const isFraction = metric.unit === "fraction";
+    const text = isFraction ? withUnit(own[key], metric.unit) : short(Number(own[key].toPrecision(3)));
     return el(
       "div",
-      { class: "figure", title: unit, "data-figure": key },
-      el("span", {}, label),
+      { class: "figure", title: [metric.unit, metric.meaning].filter(Boolean).join(": "), "data-figure": key },
+      el("span", {}, labelOf(metric)),
       el(
         "div",
         { class: "strip" },

@@ -40,7 +40,7 @@ export const whole = (/** @type {number} */ value) => Math.round(value).toLocale
  */
 export function withUnit(value, unit) {
   if (value === null || value === undefined) return "–";
-  if (unit === "share") return `${short(100 * value)}${THIN}%`;
+  if (unit === "fraction") return `${short(100 * value)}${THIN}%`;
   if (unit === "1/s") return `${short(value)}/s`;
   return unit && !["reward", "weight", "level"].includes(unit) ? `${short(value)} ${unit}` : short(value);
 }

@@ -1,37 +1,14 @@
-// The training view: which runs there are, gauges and cards for what a run declares, charts, events, controls.
+// The training view: which runs there are, the headline figures of one, charts, events, controls.
 
 import { BigChart } from "./bigchart.js";
+import { Cards } from "./cards.js";
 import { SmallChart } from "./charts.js";
 import { Controls } from "./controls.js";
+import { labelOf } from "./families.js";
 import { FollowedRun } from "./followed.js";
 import { games, linksOf, tabs } from "./games.js";
-import { Gauge } from "./gauge.js";
-import { ago, duration, short, whole, withUnit } from "./numbers.js";
+import { ago, duration, whole, withUnit } from "./numbers.js";
 import { address, ask, el, toast } from "./page.js";
-
-// Which metric feeds which gauge or card; the first that a run has declared is taken, and without any there is none.
-const GAUGES = [
-  { label: "loss", metrics: ["loss", "value_loss"] },
-  { label: "reward", metrics: ["reward_100k", "reward_1m", "battle_reward"] },
-  { label: "exploration", metrics: ["epsilon"], most: 1, control: "epsilon" },
-  { label: "teacher", metrics: ["teacher_share", "distillation"], most: 1, control: "teacher" },
-];
-const CARDS = [
-  { label: "frames/s", metrics: ["frames_per_s"], bare: true },
-  { label: "agent-steps/s", metrics: ["agent_steps_per_s"], bare: true },
-  { label: "updates/s", metrics: ["updates_per_s"], bare: true },
-  { label: "inference", metrics: ["inference_ms"] },
-  { label: "clients", metrics: ["clients"] },
-  { label: "replay", metrics: ["replay_size"] },
-  { label: "dropped", metrics: ["dropped"] },
-  { label: "learning rate", metrics: ["learning_rate"], control: "learning_rate" },
-  { label: "level", metrics: ["exam_level", "training_level"] },
-  { label: "points/life", metrics: ["exam_points_per_life"], bare: true },
-  { label: "agreement", metrics: ["agreement"] },
-  { label: "training battles won", metrics: ["win_rate"] },
-];
-const VALUE_RANGE = ["q_min", "q_mean", "q_max"];
-const COMPOSITION = ["replay_teacher", "replay_pupil", "replay_random"];
 
 /** Links to tabs, as a sentence. */
 const linkTo = (tab, i, all) => [
@@ -47,7 +24,7 @@ export class RunsView {
   summaries = [];
   /** @type {Map<string, SmallChart>} by family */
   charts = new Map();
-  /** @type {{ gauges: Gauge[], cards: (() => void)[], controls: Controls } | null} */
+  /** @type {{ cards: Cards, controls: Controls } | null} */
   built = null;
   /** @type {{ element: HTMLElement, close: () => void } | null} */
   preview = null;
@@ -55,10 +32,8 @@ export class RunsView {
   big = null;
   frame = 0;
   title = el("div", { class: "run-title" });
-  exam = el("div", { class: "exam" });
+  evaluation = el("div", { class: "evaluation" });
   progress = el("div", { class: "progress" });
-  gauges = el("div", { class: "gauges" });
-  cards = el("div", { class: "cards" });
   grid = el("section", { class: "charts", "aria-label": "Charts" });
   events = el("ol", { class: "events" });
 
@@ -161,7 +136,7 @@ export class RunsView {
             summary.status,
             summary.best_score === null
               ? ""
-              : ` · ${withUnit(summary.best_score, summary.score_unit === "share" ? "share" : "")}`,
+              : ` · ${withUnit(summary.best_score, summary.score_unit === "fraction" ? "fraction" : "")}`,
           ),
         ),
       );
@@ -183,19 +158,16 @@ export class RunsView {
 
   build() {
     const run = this.primary;
-    /** @type {{ gauges: Gauge[], cards: (() => void)[], controls: Controls }} */
-    const built = (this.built = { gauges: [], cards: [], controls: new Controls(run, this.about.controls) });
-    const has = (part) => run.metric(part.metrics);
-    this.gauges.replaceChildren();
-    for (const gauge of GAUGES) {
-      const metric = run.metric(gauge.metrics);
-      if (!metric) continue;
-      const made = new Gauge(gauge, metric);
-      built.gauges.push(made);
-      this.gauges.append(made.element);
+    const built = (this.built = { cards: new Cards(run), controls: new Controls(run, this.about.controls) });
+    built.cards.add("web viewers", "pages that follow runs on this server", (value) => {
+      value.value = whole(this.feed.viewers);
+    });
+    if (run.progress) {
+      built.cards.add("time left", "estimated from the run's budget", (value, card) => {
+        card.hidden = run.status !== "running";
+        value.value = duration(run.progress?.left ?? NaN);
+      });
     }
-    this.cards.replaceChildren();
-    this.addCards(run, has, built.cards);
     this.preview?.close();
     this.preview = linksOf(run.info.game).preview?.(run) ?? null;
     this.grid.replaceChildren();
@@ -208,12 +180,12 @@ export class RunsView {
       el(
         "section",
         { class: "hero" },
-        el("div", { class: "hero-text" }, this.title, this.exam, this.progress, built.controls.actions),
+        el("div", { class: "hero-text" }, this.title, this.evaluation, this.progress, built.controls.actions),
         this.preview?.element ?? null,
-        this.gauges,
+        built.cards.gauges,
       ),
       built.controls.element,
-      this.cards,
+      built.cards.cards,
       this.grid,
       el(
         "section",
@@ -224,56 +196,6 @@ export class RunsView {
       ),
     );
     this.draw();
-  }
-
-  addCards(run, has, built) {
-    const add = (label, title, fill) => {
-      const value = el("output", { class: "card-value" });
-      const card = el("div", { class: "card", title, "data-card": label }, el("h3", {}, label), value);
-      built.push(() => fill(value, card));
-      this.cards.append(card);
-    };
-    for (const card of CARDS.filter(has)) {
-      const metric = run.metric(card.metrics);
-      const unit = card.bare ? "" : metric.unit;
-      add(card.label, metric.meaning, (value) => {
-        value.value = withUnit(run.last(metric.name), unit) + (run.isOverridden(card.control) ? "*" : "");
-      });
-    }
-    if (VALUE_RANGE.every((name) => run.metric([name]))) {
-      add("Q range", "lowest, mean and highest action value", (value) => {
-        const [low, mean, high] = VALUE_RANGE.map((name) => run.last(name));
-        value.value = low === null ? "–" : [low, high].map((end) => short(Number(end.toPrecision(2)))).join("…");
-        value.title = `mean ${short(mean)}`;
-      });
-    }
-    if (COMPOSITION.some((name) => run.metric([name]))) {
-      add("replay holds", "who played what the learner learns from", (value, card) => {
-        const parts = COMPOSITION.map((name) => run.last(name) ?? 0);
-        const sum = parts.reduce((a, b) => a + b, 0) || 1;
-        const names = COMPOSITION.map((name) => name.replace("replay_", ""));
-        value.value = parts.map((part, i) => `${names[i]} ${Math.round((100 * part) / sum)} %`).join(", ");
-        let bar = card.querySelector(".mix");
-        if (!bar)
-          card.append(
-            (bar = el(
-              "div",
-              { class: "mix" },
-              names.map((name) => el("i", { "data-part": name })),
-            )),
-          );
-        [...bar.children].forEach((piece, i) => piece.style.setProperty("flex-grow", parts[i] / sum));
-      });
-    }
-    add("web viewers", "pages that follow runs on this server", (value) => {
-      value.value = whole(this.feed.viewers);
-    });
-    if (run.progress) {
-      add("time left", "estimated from the run's budget", (value, card) => {
-        card.hidden = run.status !== "running";
-        value.value = duration(run.progress?.left ?? NaN);
-      });
-    }
   }
 
   settings(run) {
@@ -339,10 +261,7 @@ export class RunsView {
     if (!run || !this.built) return;
     for (const chart of this.charts.values()) chart.show(this.followed);
     this.grid.classList.toggle("comparing", this.followed.length > 1);
-    for (const gauge of this.built.gauges) {
-      gauge.show(run.histories.get(gauge.metric.name), run.isOverridden(gauge.control));
-    }
-    for (const fill of this.built.cards) fill();
+    this.built.cards.show();
     this.built.controls.show();
     this.title.replaceChildren(
       el("h1", {}, run.name),
@@ -351,11 +270,11 @@ export class RunsView {
         {},
         el("i", { class: "lamp", "data-status": run.status }),
         run.status,
-        ` · ${run.info.game}, ${run.info.learner} · ${games.get(run.info.game)?.unit ?? "step"} ${whole(run.step)}`,
+        ` · ${run.info.game}, ${run.info.learner} · ${run.info.unit} ${whole(run.step)}`,
         run.now && run.status === "running" ? "" : run.now ? ` · ${ago(Date.now() / 1000 - run.now)}` : "",
       ),
     );
-    this.drawExam(run);
+    this.drawEvaluation(run);
     const { progress } = run;
     this.progress.hidden = progress === null || run.status !== "running";
     if (progress && !this.progress.hidden) {
@@ -382,21 +301,23 @@ export class RunsView {
   }
 
   /** The figure it is all about: how the pupil does beside its teacher. */
-  drawExam(run) {
-    const score = run.info.score ? run.last(run.info.score) : null;
-    this.exam.hidden = score === null;
+  drawEvaluation(run) {
+    const metric = run.metric(run.info.score);
+    const score = metric ? run.last(metric.name) : null;
+    this.evaluation.hidden = score === null;
     if (score === null) return;
-    const [low, high] = ["low", "high"].map((end) => run.last(`${run.info.score}_${end}`));
-    const teacher = run.last("teacher_score");
-    const isShare = run.metric([run.info.score])?.unit === "share";
-    const [what, unit] = isShare ? ["of its exam battles", "share"] : ["points", ""];
-    this.exam.replaceChildren(
-      el("output", { class: "exam-score" }, isShare ? withUnit(score, unit) : whole(score)),
+    const isFraction = metric.unit === "fraction";
+    const [what, unit] = isFraction ? [labelOf(metric), metric.unit] : [metric.unit, ""];
+    const [low, high] = (metric.interval ?? []).map((end) => withUnit(run.last(end), unit));
+    const baseline = metric.baseline ? run.last(metric.baseline) : null;
+    const times = baseline && `${(score / baseline).toFixed(1)} × ${labelOf(run.metric(metric.baseline))}`;
+    this.evaluation.replaceChildren(
+      el("output", { class: "evaluation-score" }, isFraction ? withUnit(score, unit) : whole(score)),
       el(
         "p",
         {},
-        low === null ? what : `${what}, ${withUnit(low, unit)} to ${withUnit(high, unit)}`,
-        teacher ? el("b", { class: score > teacher ? "good" : "" }, ` ${(score / teacher).toFixed(1)} × teacher`) : "",
+        low === undefined ? what : `${what}, ${low} to ${high}`,
+        times ? el("b", { class: score > baseline ? "good" : "" }, ` ${times}`) : "",
       ),
     );
   }

@@ -1,14 +1,21 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { linesOf, mainOf, onTwoScales } from "#page/families.js";
+import { linesOf, mainOf, onTwoScales, sharedCards } from "#page/families.js";
 
 /** @returns {import("#page/families.js").Metric} */
-const metric = (/** @type {string} */ name, family = "score", better = "", unit = "points") => ({
+const metric = (/** @type {string} */ name, /** @type {Partial<import("#page/families.js").Metric>} */ more = {}) => ({
   name,
-  unit,
+  unit: "points",
   meaning: name,
-  family,
-  better,
+  family: "score",
+  better: "",
+  label: "",
+  interval: null,
+  baseline: "",
+  role: "",
+  control: "",
+  card: null,
+  ...more,
 });
 
 /** @returns {import("#page/families.js").Drawn} */
@@ -23,38 +30,55 @@ const drawn = (/** @type {number[]} */ values, unit = "", yardstick = false) => 
   yardstick,
 });
 
-test("the ends of an interval belong to their metric's line", () => {
-  const names = ["exam_score", "exam_score_low", "exam_score_high", "teacher_score"];
-  const lines = linesOf(names.map((name) => metric(name)));
+test("the ends of an interval belong to their metric's line, and a baseline is a yardstick", () => {
+  const score = metric("eval_score", { label: "pupil", interval: ["worst", "best"], baseline: "teacher_score" });
+  const lines = linesOf([score, metric("worst"), metric("best"), metric("teacher_score", { label: "teacher" })]);
   assert.deepEqual(
     lines.map(({ label, low, high, yardstick }) => [label, low, high, yardstick]),
     [
-      ["exam", "exam_score_low", "exam_score_high", false],
+      ["pupil", "worst", "best", false],
       ["teacher", null, null, true],
     ],
   );
 });
 
-test("a metric that only ends in low is a line of its own", () => {
+test("names mean nothing: what no metric declares as its interval is a line, under its name", () => {
   assert.deepEqual(
-    linesOf([metric("supply_low", "supply"), metric("supply_left", "supply")]).map(({ label }) => label),
-    ["low", "left"],
+    linesOf([metric("supply"), metric("supply_low"), metric("teacher_supply")]).map((one) => [
+      one.label,
+      one.yardstick,
+    ]),
+    [
+      ["supply", false],
+      ["supply low", false],
+      ["teacher supply", false],
+    ],
   );
 });
 
-test("labels leave out what the family or all its lines say, and never become empty", () => {
-  const labels = (/** @type {string[]} */ names, /** @type {string} */ family) =>
-    linesOf(names.map((name) => metric(name, family))).map(({ label }) => label);
-  assert.deepEqual(labels(["q_min", "q_mean", "q_max"], "action values"), ["min", "mean", "max"]);
-  assert.deepEqual(labels(["reward_100k", "reward_1m"], "reward"), ["100k", "1M"]);
-  assert.deepEqual(labels(["loss"], "loss"), ["loss"]);
+test("a family is known by what should get better, else by its first line", () => {
+  const main = (/** @type {import("#page/families.js").Metric[]} */ ...metrics) => mainOf(linesOf(metrics)).metric.name;
+  const baseline = metric("teacher_score", { better: "higher" });
+  assert.equal(main(baseline, metric("score", { better: "higher", baseline: "teacher_score" })), "score");
+  assert.equal(main(metric("q_mean"), metric("q_min")), "q_mean");
 });
 
-test("a family is known by what should get better, else by its mean, else by its first line", () => {
-  const main = (/** @type {import("#page/families.js").Metric[]} */ ...metrics) => mainOf(linesOf(metrics)).metric.name;
-  assert.equal(main(metric("teacher_score", "score", "higher"), metric("exam_score", "score", "higher")), "exam_score");
-  assert.equal(main(metric("q_min"), metric("q_mean")), "q_mean");
-  assert.equal(main(metric("q_min"), metric("q_max")), "q_min");
+test("metrics with the same card share it, and cards stand in their places", () => {
+  const mix = { title: "mix", place: 2, format: "mix", most: null };
+  const speed = { title: "speed", place: 1, format: "plain", most: null };
+  const declared = [
+    metric("a", { card: mix }),
+    metric("none"),
+    metric("fps", { card: speed }),
+    metric("b", { card: mix }),
+  ];
+  assert.deepEqual(
+    sharedCards(declared).map(({ card, metrics }) => [card.title, metrics.map(({ name }) => name)]),
+    [
+      ["speed", ["fps"]],
+      ["mix", ["a", "b"]],
+    ],
+  );
 });
 
 test("lines that would lie flat get the scale on the right", () => {
@@ -63,7 +87,11 @@ test("lines that would lie flat get the scale on the right", () => {
   assert.deepEqual(right([drawn([100]), drawn([3])]), [false, true]); // 33 times as small
   assert.deepEqual(right([drawn([100]), drawn([5])]), [false, false]); // 20 times
   assert.deepEqual(right([drawn([1]), drawn([0])]), [false, false], "nothing is flat anywhere");
-  assert.deepEqual(right([drawn([1], "share"), drawn([0.001], "share")]), [false, false], "shares share a scale");
+  assert.deepEqual(
+    right([drawn([1], "fraction"), drawn([0.001], "fraction")]),
+    [false, false],
+    "fractions share a scale",
+  );
   assert.deepEqual(right([drawn([1], "s"), drawn([1], "1/s")]), [false, true], "units differ");
   assert.deepEqual(
     right([drawn([100]), drawn([1], "", true)]),

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FollowedRun } from "#page/followed.js";
+import { History } from "#page/series.js";
 
 const START = "2026-01-01T00:00:00Z";
 const at = (/** @type {number} */ seconds) => Date.parse(START) / 1000 + seconds;
@@ -8,7 +9,8 @@ const at = (/** @type {number} */ seconds) => Date.parse(START) / 1000 + seconds
 /** A run that logged a loss at these seconds after its start. */
 function run(/** @type {number[]} */ seconds, config = {}, starts = [0]) {
   const followed = new FollowedRun("one");
-  followed.info = { config, starts: starts.map((start) => ({ time: new Date(1000 * at(start)).toISOString() })) };
+  const times = starts.map((start) => ({ time: new Date(1000 * at(start)).toISOString() }));
+  followed.info = { config, starts: times, unit: "agent-step" };
   const steps = seconds.map((_, i) => 100 * i);
   followed.hear({
     row: 7,
@@ -36,10 +38,18 @@ test("time between two starts in which nothing was logged was no training", () =
 });
 
 test("progress is that of the budget which is used up first", () => {
-  assert.deepEqual(run([60], { minutes: 2, frames: 0 }).progress, { share: 0.5, left: 60 });
-  assert.deepEqual(run([30, 60], { minutes: 4, frames: 200 }).progress, { share: 0.5, left: 60 }); // step 100 of 200
+  assert.deepEqual(run([60], { minutes: 2, agent_steps: 0 }).progress, { share: 0.5, left: 60 });
+  assert.deepEqual(run([30, 60], { minutes: 4, agent_steps: 200 }).progress, { share: 0.5, left: 60 }); // step 100 of 200
   assert.equal(run([60]).progress, null, "there is no budget");
   assert.deepEqual(run([0], { minutes: 10 }).progress, { share: 0, left: null }, "too early to say");
+});
+
+test("progress that a run logs itself is believed", () => {
+  const followed = run([60], { minutes: 2 });
+  followed.metrics = /** @type {any} */ ([{ name: "loss" }, { name: "done", role: "progress" }]);
+  assert.equal(followed.progress?.share, 0.5, "nothing was logged yet");
+  followed.histories.set("done", Object.assign(new History(), { steps: [0], times: [at(60)], mean: [0.8] }));
+  assert.equal(followed.progress?.share, 0.8);
 });
 
 test("only the newest events are kept", () => {

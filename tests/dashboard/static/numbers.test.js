@@ -28,13 +28,13 @@ test("numbers below a hundredth are written with a power of ten", () => {
 
 test("what is no number is a dash", () => {
   for (const value of [null, undefined, NaN, Infinity]) assert.equal(short(value), "–");
-  assert.equal(withUnit(null, "share"), "–");
+  assert.equal(withUnit(null, "fraction"), "–");
 });
 
 test("whole numbers have commas", () => assert.equal(whole(1234567.8), "1,234,568"));
 
-test("units stand beside their values, shares in percent, and what says nothing is left out", () => {
-  assert.equal(withUnit(0.256, "share"), "25.6\u202f%");
+test("units stand beside their values, fractions in percent, and what says nothing is left out", () => {
+  assert.equal(withUnit(0.256, "fraction"), "25.6\u202f%");
   assert.equal(withUnit(50_000, "1/s"), "50k/s");
   assert.equal(withUnit(3, "ms"), "3 ms");
   assert.equal(withUnit(3, "level"), "3");

@@ -24,6 +24,7 @@ from protege.games.echelon.world.maps import VERSION as MAP_VERSION
 from protege.games.echelon.world.mechs import BLUE, NOBODY, RED, RULES, TICK_S, find_roster
 from protege.league.league import Opponent
 from protege.league.ledger import Filing, Result
+from protege.runs.metrics import Metric
 from protege.seeds import EVALUATION, seed_of
 
 SCRIPTED: Final = ("random", *LEVELS)
@@ -31,22 +32,23 @@ ANCHOR: Final = "medium"
 SEED: Final = 10  # the maps of leagues follow from this number
 WEAPON_BUTTONS: Final = 0b1111  # the fifth vents heat
 
-# How a side plays: unit, meaning, and the chart it is shown in.
-STYLE: Final = {
-    "speed": ("voxels/s", "mean speed", "pace and fire"),
-    "still_share": ("share", "of the time: standing still", "shares"),
-    "airborne_share": ("share", "of the time: in the air", "shares"),
-    "zone_share": ("share", "of the time: in the zone", "shares"),
-    "trigger_share": ("share", "of the time: a trigger pulled", "shares"),
-    "hits_per_minute": ("1/min", "hits of a mech that lives", "pace and fire"),
-    "missiles_per_minute": ("1/min", "missiles of a mech that lives", "pace and fire"),
-    "hit_distance": ("voxels", "median distance from which enemies are hit", "distances"),
-    "heat": ("share", "mean heat, of what the mech can bear", "shares"),
-    "jamming_share": ("share", "of the time: electronic warfare on", "shares"),
-    "spread": ("voxels", "mean distance from the team's centre", "distances"),
-    "nearest_friend": ("voxels", "mean distance to the nearest friend", "distances"),
-    "focus_share": ("share", "of all hits: on whoever is hit most in that second", "shares"),
-}
+# How a side plays. The families are the parts of a report on a player's style.
+STYLE: Final = (
+    Metric("speed", "voxels/s", "mean speed of living mechs", "Moves", label="speed"),
+    Metric("still_share", "fraction", "of the time: standing still", "Moves", label="stands still"),
+    Metric("airborne_share", "fraction", "of the time: in the air", "Moves", label="in the air"),
+    Metric("zone_share", "fraction", "of the time: in the zone", "Moves", label="in the zone"),
+    Metric("trigger_share", "fraction", "of the time: a trigger pulled", "Shoots", label="trigger held"),
+    Metric("hits_per_minute", "1/min", "hits of a mech that lives", "Shoots", label="hits"),
+    Metric("missiles_per_minute", "1/min", "missiles of a mech that lives", "Shoots", label="missiles"),
+    Metric("hit_distance", "voxels", "median distance from which enemies are hit", "Shoots", label="hit distance"),
+    Metric("heat", "fraction", "of a mech's heat capacity, on average", "Shoots", label="heat"),
+    Metric("jamming_share", "fraction", "of the time: electronic warfare on", "Keeps together", label="jamming"),
+    Metric("spread", "voxels", "mean distance from the team's centre", "Keeps together", label="spread"),
+    Metric("nearest_friend", "voxels", "mean distance to the nearest friend", "Keeps together", label="nearest friend"),
+    Metric("focus_share", "fraction", "of all hits: on whoever is hit most in that second", "Keeps together",
+           label="focus"),
+)  # fmt: skip
 
 Floats = npt.NDArray[np.float64]
 

@@ -13,6 +13,7 @@ import msgspec
 
 from protege import ProtegeError
 from protege.dashboard.live import Page, Tab
+from protege.games.echelon.agents.contest import STYLE
 from protege.games.echelon.recordings.recording import SUFFIX, BadRecording, Recording
 from protege.league.league import find_recording
 from protege.runs.run import Run, list_runs, open_run, runs_folder
@@ -50,7 +51,7 @@ class EchelonViews:
     """What there is to see of the mechs' game."""
 
     game = "echelon"
-    unit = "agent-step"
+    style = STYLE
     page = Page(
         static=Path(__file__).parent / "static",
         tabs=(Tab("battle", "Battles", "view.js"),),

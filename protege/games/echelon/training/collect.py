@@ -2,8 +2,8 @@
 
 Each place of a batch plays battle after battle. In some both sides learn; in the others a scripted player or another
 pupil, drawn for each battle, leads the side that the pupil does not have. A batch depends on its seed, the weights and
-whom it is given to meet, not on the other batches or on threads. `BattleSource` is all batches of a stage with one rollout that
-they fill.
+whom it is given to meet, not on the other batches or on threads. `BattleSource` is all batches of a stage with one
+rollout that they fill.
 """
 
 import time
@@ -108,7 +108,7 @@ class NetworkOpponent:
             return
         starts = torch.from_numpy(battles.records["decision"] == 0)[rows[0]]
         seen = look(self.arena.observation, rows, self.network.config.talk)
-        # No two network opponents have the same battle, so none has the same chances as another; the generator knows 32 bits.
+        # No two opponents have the same battle, so none draws the same numbers as another; the generator knows 32 bits.
         self.noise.manual_seed((moment_of(battles, rows) + int(rows[0][0]) * 0x9E3779B1) % 2**32)
         taken, _, self.state[rows] = self.network.act(seen, self.state[rows], starts, self.noise)
         write_actions(taken, self.arena.observation, rows, actions)

@@ -1,8 +1,9 @@
-"""The figures of a training: what each is called and means, and the sums they come from."""
+"""The metrics of a training: what each is called and means, how it is shown, and the sums it comes from."""
 
 import time
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -15,69 +16,95 @@ from protege.games.echelon.task.teacher import LEVELS
 from protege.games.echelon.training.collect import Episode
 from protege.games.echelon.training.config import EchelonConfig
 from protege.games.echelon.world.mechs import CLASS_NAMES
-from protege.runs.metrics import Metric
+from protege.runs.metrics import Card, Column, Metric
 
 WINDOW: Final = 200  # battles
 SATURATED: Final = 1.8318  # tanh of this is 0.95
 
+_STYLE_CHART: Final = {"fraction": "fractions", "voxels": "distances"}  # by unit
+
 METRICS: Final = (
-    Metric("exam_success", "share", "of held-out battles: won (draws: half), or the goal reached", "exams", "higher"),
-    Metric("exam_success_low", "share", "lower end of its 95 % interval", "exams"),
-    Metric("exam_success_high", "share", "upper end of its 95 % interval", "exams"),
-    *(Metric(f"exam_{name}", "share", f"of exam battles against {name}: success", "exams by opponent", "higher")
-      for name in ("idle", *LEVELS)),
-    Metric("exam_margin", "share", "mechs alive after an exam battle, less the opponent's", "exam margin", "higher"),
-    Metric("exam_length", "s", "mean length of an exam battle", "battle length"),
-    *(Metric(f"style_{name}", unit, f"{what}, in one exam battle", f"style: {chart}")
-      for name, (unit, what, chart) in STYLE.items()),
-    Metric("win_rate", "share", "of the last 200 training battles (draws: half)", "training battles", "higher"),
-    *(Metric(f"win_{name}", "share", f"the same against {name}", "training battles", "higher") for name in LEVELS),
-    Metric("win_learned", "share", "the same against learned players", "training battles", "higher"),
-    Metric("league_rating", "", "in the league, after Glicko-2", "league rating", "higher"),
-    Metric("league_deviation", "", "its uncertainty: half the width of a 95 % interval is twice this", "league rating"),
+    Metric("eval_success", "fraction", "of held-out battles: won (draws: half), or the goal reached", "evaluation",
+           "higher", label="success", interval=("eval_success_low", "eval_success_high"),
+           column=Column("Eval%", 3, 3, format="percent")),
+    Metric("eval_success_low", "fraction", "lower end of its 95 % interval", "evaluation"),
+    Metric("eval_success_high", "fraction", "upper end of its 95 % interval", "evaluation"),
+    *(Metric(f"eval_{name}", "fraction", f"of evaluation battles against {name}: success", "evaluation by opponent",
+             "higher", label=name) for name in ("idle", *LEVELS)),
+    Metric("eval_margin", "fraction", "mechs alive after an evaluation battle, minus the opponent's", "survivors",
+           "higher", label="margin"),
+    Metric("eval_length", "s", "mean length of an evaluation battle", "battle length", label="evaluation"),
+    *(replace(figure, name=f"style_{figure.name}", meaning=f"{figure.meaning}, in one evaluation battle",
+              family=f"style: {_STYLE_CHART.get(figure.unit, 'pace and fire')}") for figure in STYLE),
+    Metric("win_rate", "fraction", "of the last 200 training battles (draws: half)", "training battles", "higher",
+           label="all", column=Column("Win%", 2, 2, format="percent"), card=Card("training battles won", 4)),
+    *(Metric(f"win_{name}", "fraction", f"the same against {name}", "training battles", "higher", label=name)
+      for name in LEVELS),
+    Metric("win_learned", "fraction", "the same against learned players", "training battles", "higher",
+           label="learned"),
+    Metric("league_rating", "", "in the league, by Glicko-2", "league rating", "higher", label="rating"),
+    Metric("league_deviation", "", "its uncertainty: half the width of a 95 % interval is twice this", "league rating",
+           label="deviation"),
     Metric("league_games", "", "battles reported to the league", "league games"),
     Metric("league_opponents", "", "players of the league that may be met", "league opponents"),
-    Metric("battle_reward", "reward", "of a mech in a whole training battle", "reward", "higher"),
-    *(Metric(f"reward_{name}", "reward", f"of a {name} in a whole training battle", "reward by class", "higher")
-      for name in CLASS_NAMES),
-    Metric("battle_length", "s", "mean length of a training battle", "battle length"),
-    *(Metric(f"share_{part}", "share", f"of all absolute rewards: {part}", "rewards by part") for part in PARTS),
-    Metric("own_share", "share", "of what a mech earns by itself, the part it keeps", "schedules"),
+    Metric("battle_reward", "reward", "of a mech in a whole training battle", "reward", "higher", label="battle",
+           column=Column("Earned", 4, 4), card=Card("reward", 2, "gauge")),
+    *(Metric(f"reward_{name}", "reward", f"of a {name} in a whole training battle", "reward by class", "higher",
+             label=name) for name in CLASS_NAMES),
+    Metric("battle_length", "s", "mean length of a training battle", "battle length", label="training",
+           column=Column("Sec", 5, 9, 4)),
+    *(Metric(f"reward_fraction_{part}", "fraction", f"of all absolute rewards: {part}", "rewards by part", label=part)
+      for part in PARTS),
+    Metric("own_share", "fraction", "of what a mech earns by itself: the part it keeps", "schedules"),
     Metric("outcome_weight", "reward", "for a victory", "schedules"),
-    Metric("policy_loss", "", "what clipped updates minimise", "loss"),
-    Metric("value_loss", "", "error of the critic on its scale", "loss", "lower"),
-    Metric("imitation_loss", "nats", "how surprising the scripted advisor's actions are to the pupil", "loss", "lower"),
-    Metric("prediction_loss", "", "squared error of the predicted next observation", "loss", "lower"),
-    Metric("entropy", "nats", "mean over the legal choices of an action", "entropy"),
+    Metric("policy_loss", "", "clipped surrogate objective, negated", "loss", label="policy",
+           column=Column("PLoss", 6, 11, 7, mean=True)),
+    Metric("value_loss", "", "error of the critic on its scale", "loss", "lower", label="value",
+           column=Column("VLoss", 7, 6, mean=True), card=Card("loss", 1, "gauge")),
+    Metric("imitation_loss", "nats", "negative log-likelihood of the scripted advisor's actions under the pupil",
+           "loss", "lower", label="imitation", column=Column("Imit", 8, 10, mean=True)),
+    Metric("prediction_loss", "", "squared error of the predicted next observation", "loss", "lower",
+           label="prediction"),
+    Metric("entropy", "nats", "of the policy, mean over the legal choices of an action", "entropy",
+           column=Column("Entr", 9, 5, mean=True)),
     Metric("entropy_weight", "", "in the loss", "schedules"),
     Metric("imitation", "", "weight of the advisor in the loss", "schedules"),
-    Metric("kl", "nats", "how far a minibatch finds the policy from the one that played", "policy change"),
-    Metric("clip_share", "share", "steps whose probability changed more than is paid for", "policy change"),
-    Metric("rounds", "share", "of the planned updates made before the policy had moved too far", "policy change"),
-    Metric("gradient_norm", "", "length of the gradient before it is limited", "gradient norm"),
-    Metric("gradient_clipped", "share", "updates whose gradient was limited", "gradient norm"),
-    Metric("explained_variance", "share", "of the returns' variance that the critic foresaw", "critic", "higher"),
-    Metric("return_mean", "reward", "mean of what the critic is trained towards", "returns"),
-    Metric("return_spread", "reward", "their spread", "returns"),
-    Metric("return_p999", "reward", "of a thousand returns all but one are below this, without their signs", "returns"),
-    Metric("return_most", "reward", "the largest of them, without its sign", "returns"),
-    Metric("value_mean", "reward", "mean of what the critic expects", "returns"),
-    Metric("value_spread", "reward", "its spread", "returns"),
-    Metric("advantage_spread", "reward", "spread of the advantages before they are scaled", "returns"),
-    Metric("saturation", "share", "of movement controls beyond 95 % of their range", "saturation", "lower"),
-    Metric("living", "share", "of the pupil's mechs that were alive", "living"),
-    Metric("learning_rate", "", "step size of the policy's optimiser", "learning rate"),
-    Metric("stage", "", "number of the stage that is practised, from 0", "stage"),
-    Metric("progress", "share", "of the budget that is used up", "progress"),
+    Metric("kl", "nats", "KL divergence of the policy from the one that played", "policy change",
+           column=Column("KL", 10, 7, 7, mean=True)),
+    Metric("clip_fraction", "fraction", "of the steps: probability ratio beyond the clip range", "policy change",
+           column=Column("Clip%", 11, 12, format="percent", mean=True)),
+    Metric("rounds", "fraction", "of the planned updates: made before the KL divergence was too high", "policy change"),
+    Metric("gradient_norm", "", "norm of the gradient before clipping", "gradient norm",
+           column=Column("GrNorm", 15, 16, mean=True)),
+    Metric("gradient_clipped", "fraction", "of the updates: gradient clipped", "gradient norm", label="clipped"),
+    Metric("explained_variance", "fraction", "of the returns' variance: predicted by the critic", "critic", "higher",
+           column=Column("ExVar", 12, 8, mean=True)),
+    Metric("return_mean", "reward", "mean of the critic's targets", "returns"),
+    Metric("return_std", "reward", "their standard deviation", "returns"),
+    Metric("return_p999", "reward", "99.9th percentile of their absolute values", "returns"),
+    Metric("return_max", "reward", "largest absolute value among them", "returns"),
+    Metric("value_mean", "reward", "mean of the critic's predictions", "returns"),
+    Metric("value_std", "reward", "their standard deviation", "returns"),
+    Metric("advantage_std", "reward", "standard deviation of the advantages before they are normalised", "returns"),
+    Metric("saturation", "fraction", "of movement controls: beyond 95 % of their range", "saturation", "lower"),
+    Metric("living", "fraction", "of the pupil's mechs: alive", "living"),
+    Metric("learning_rate", "", "step size of the policy's optimiser", "learning rate", control="learning_rate",
+           column=Column("LR", 16, 15, 8, "exponent"), card=Card("learning rate", 3)),
+    Metric("stage", "", "number of the stage that is practised, from 0", "stage", column=Column("Stg", 13, 13, 3)),
+    Metric("progress", "fraction", "of the budget: used up", "progress", role="progress"),
     Metric("cpu_minutes", "min", "processor time so far, of all threads and earlier starts", "processor time"),
-    Metric("agent_steps_per_s", "1/s", "decisions of living, learning mechs", "speed", "higher"),
-    Metric("updates_per_s", "1/s", "optimiser steps", "speed", "higher"),
-    Metric("time_playing", "share", "of the wall clock: battles and choosing actions", "time"),
-    Metric("time_learning", "share", "of the wall clock: updates", "time"),
-    Metric("time_else", "share", "of the wall clock: saving, logging, waiting for exams", "time"),
-    Metric("cpu_simulating", "share", "of the processor time: rules, observations, scripted players", "processor"),
-    Metric("cpu_acting", "share", "of the processor time: choosing actions", "processor"),
-    Metric("cpu_learning", "share", "of the processor time: updates", "processor"),
+    Metric("agent_steps_per_s", "1/s", "decisions of living, learning mechs", "speed", "higher", role="rate",
+           column=Column("Steps/s", 1, 1, 7, mean=True), card=Card("agent-steps/s", 1, "plain")),
+    Metric("updates_per_s", "1/s", "optimiser steps", "speed", "higher",
+           column=Column("Upd/s", 14, 14, mean=True), card=Card("updates/s", 2, "plain")),
+    Metric("time_playing", "fraction", "of the wall clock: battles and choosing actions", "time", label="playing"),
+    Metric("time_learning", "fraction", "of the wall clock: updates", "time", label="learning"),
+    Metric("time_else", "fraction", "of the wall clock: saving, logging, waiting for evaluations", "time",
+           label="else"),
+    Metric("cpu_simulating", "fraction", "of the processor time: rules, observations, scripted players", "processor",
+           label="simulating"),
+    Metric("cpu_acting", "fraction", "of the processor time: choosing actions", "processor", label="acting"),
+    Metric("cpu_learning", "fraction", "of the processor time: updates", "processor", label="learning"),
 )  # fmt: skip
 
 
@@ -169,4 +196,4 @@ class Clock:
 
 def shares_of(parts: npt.NDArray[np.float64]) -> dict[str, float]:
     """Absolute rewards by part as shares."""
-    return {f"share_{name}": float(value) for name, value in zip(PARTS, parts / max(1e-9, parts.sum()))}
+    return {f"reward_fraction_{name}": float(value) for name, value in zip(PARTS, parts / max(1e-9, parts.sum()))}

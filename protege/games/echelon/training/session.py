@@ -67,11 +67,11 @@ class EchelonSnapshot:
         ]  # fmt: skip
         first, style = results[0], self._record()
         self.success_low = first["success_low"]
-        figures = {f"exam_{name}": first[name] for name in ("success", "success_low", "success_high", "margin")}
+        figures = {f"eval_{name}": first[name] for name in ("success", "success_low", "success_high", "margin")}
         declared = {metric.name for metric in METRICS}
-        by_opponent = {f"exam_{one['opponent']}": one["success"] for one in results}
+        by_opponent = {f"eval_{one['opponent']}": one["success"] for one in results}
         figures |= {name: value for name, value in by_opponent.items() if name in declared}
-        figures |= {f"style_{name}": value for name, value in style.items()} | {"exam_length": first["length_mean"]}
+        figures |= {f"style_{name}": value for name, value in style.items()} | {"eval_length": first["length_mean"]}
         return Result(
             figures=figures,
             rank=(first["success"], first["margin"]),

@@ -20,10 +20,23 @@ from protege.games.tempest.task.actions import to_commands
 from protege.games.tempest.task.env import TASK_VERSION, Games, starts
 from protege.league.league import Opponent
 from protege.league.ledger import Filing, Result
+from protege.runs.metrics import Metric
 from protege.seeds import EVALUATION
 
 SCRIPTED: Final = tuple(BUILT_IN)
 ANCHOR: Final = "teacher"
+
+# How a player plays. The families are the parts of a report on a player's style.
+STYLE: Final = (
+    Metric("turning", "", "spinner steps in a frame", "Moves", label="turning"),
+    Metric("still_share", "fraction", "of the frames: standing still", "Moves", label="stands still"),
+    Metric("reversals_per_minute", "1/min", "changes of direction", "Moves", label="reversals"),
+    Metric("fire_share", "fraction", "of the frames: fire held", "Shoots", label="fire held"),
+    Metric("zaps_per_minute", "1/min", "uses of the superzapper", "Shoots", label="superzapper"),
+    Metric("seconds_per_life", "s", "in control, for each life", "Lives", label="seconds a life"),
+    Metric("points_per_life", "points", "for each life", "Lives", label="points a life"),
+    Metric("level", "level", "mean level reached", "Lives", label="level reached"),
+)
 
 Figures = dict[str, float]
 

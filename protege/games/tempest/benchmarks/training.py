@@ -50,7 +50,7 @@ def training(seconds: float) -> Figures:
     for _ in range(2):
         rate, timing = rate_of(together)
         rates.append(rate)
-        shares.append({name: value for name, value in timing.figures.items() if name.startswith("share_")})
+        shares.append({name: value for name, value in timing.figures.items() if name.startswith("time_")})
         # The same schedule, so many frames that both take about as long; exams at the same point.
         frames = int(rate * slice_s / 2)
         in_turn = TempestConfig(frames=frames, eval_every=frames // 2, deterministic=True)

@@ -8,6 +8,7 @@ import msgspec
 
 from protege import ProtegeError
 from protege.dashboard.live import Page, Tab
+from protege.games.tempest.agents.contest import STYLE
 from protege.games.tempest.agents.players import BUILT_IN, CHAMPIONS
 from protege.games.tempest.arcade.screens import arcades
 from protege.games.tempest.arcade.wire import PORT
@@ -26,7 +27,7 @@ class TempestViews:
     """Opens live views by kind and by settings as they come from a page's address, so nothing in them is trusted."""
 
     game = "tempest"
-    unit = "frame"
+    style = STYLE
     page = Page(
         static=Path(__file__).parent / "static",
         tabs=(Tab("live", "Live", "live.js"), Tab("play", "Play", "play.js")),

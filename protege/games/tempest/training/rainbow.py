@@ -156,10 +156,10 @@ class RainbowSession(TempestSession):
             | self.source.figures()
             | {
                 "epsilon": self.controls.epsilon(scheduled),
-                "teacher_share": self.controls.teacher(scheduled),
-                "cloning": self.bc_weight,
+                "teacher_fraction": self.controls.teacher(scheduled),
+                "bc_weight": self.bc_weight,
                 "top_level": self.source.top_level,
-                "samples_per_frame": self.updates * self.own.batch / max(1, self.frames),
+                "replay_ratio": self.updates * self.own.batch / max(1, self.frames),
                 "inference_ms": 1000 * self.acting_s / self.own.piece,
             }
         )

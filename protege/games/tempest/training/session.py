@@ -68,10 +68,10 @@ class TempestSnapshot:
         kept = ("score_mean", "score_mean_low", "score_mean_high", "points_per_life", "level_mean")
         return Result(
             figures={
-                "exam_score": found["score_mean"], "exam_score_low": found["score_mean_low"],
-                "exam_score_high": found["score_mean_high"], "teacher_score": teacher,
-                "exam_points_per_life": found["points_per_life"], "exam_level": found["level_mean"],
-                "exam_ratio": ratio,
+                "eval_score": found["score_mean"], "eval_score_low": found["score_mean_low"],
+                "eval_score_high": found["score_mean_high"], "teacher_score": teacher,
+                "eval_points_per_life": found["points_per_life"], "eval_level": found["level_mean"],
+                "eval_ratio": ratio,
             },
             # Points per life, not the score: these games are cut, which hides how long the best would have lasted.
             rank=(found["points_per_life"],),

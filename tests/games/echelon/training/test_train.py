@@ -200,7 +200,9 @@ def test_every_figure_is_declared_once_and_shares_add_up(tmp_path, monkeypatch):
     latest = {name: float(point.value or 0.0) for name, point in run.metrics.latest().items()}
     assert latest["time_playing"] + latest["time_learning"] + latest["time_else"] == pytest.approx(1.0)
     assert latest["cpu_simulating"] + latest["cpu_acting"] + latest["cpu_learning"] == pytest.approx(1.0)
-    assert sum(value for name, value in latest.items() if name.startswith("share_")) == pytest.approx(1.0, abs=1e-6)
+    assert sum(value for name, value in latest.items() if name.startswith("reward_fraction_")) == pytest.approx(
+        1.0, abs=1e-6
+    )
     for name in ("kl", "entropy", "gradient_norm", "explained_variance", "imitation", "learning_rate", "saturation"):
         assert math.isfinite(latest[name]), name
     assert run.metrics.not_finite() == {}
@@ -216,7 +218,7 @@ def test_windows_come_back_from_a_checkpoint():
         "win_rate": 0.5, "battle_length": 20.0, "battle_reward": 0.5, "win_hard": 1.0, "win_easy": 0.0,
         "reward_scout": 3.0, "reward_heavy": 1.0,
     }  # fmt: skip
-    assert shares_of(torch.tensor([1.0, 3.0] + [0.0] * 7).double().numpy())["share_presence"] == 0.75
+    assert shares_of(torch.tensor([1.0, 3.0] + [0.0] * 7).double().numpy())["reward_fraction_presence"] == 0.75
     assert Clock().figures(0, 0)["time_else"] == 1.0
 
 

@@ -112,7 +112,7 @@ def test_the_champions_scores_on_clients_are_reported(tmp_path, capsys):
 def test_only_a_run_with_a_memory_goes_on_with_clients(tmp_path, capsys):
     def begin(name: str, learner: Literal["pqn", "rainbow"]) -> None:
         config, metrics = TempestConfig(learner=learner), METRICS[learner]
-        create_run("tempest", learner, config, metrics, name=name, score="exam_score", folder=tmp_path).close()
+        create_run("tempest", learner, config, metrics, name=name, score="eval_score", folder=tmp_path).close()
 
     def complaint(*words: str) -> str:
         assert cli.main(["serve", "--resume", *words, "--runs", str(tmp_path)]) == cli.USAGE_ERROR

@@ -90,7 +90,7 @@ def test_what_is_logged_after_the_checkpoint_is_logged_once(tmp_path):
     train(TINY, Notes(), name="r", folder=tmp_path)
     train(replace(TINY, frames=2 * TINY.frames), Notes(), name="r", resume=True, folder=tmp_path)
     with open_run("r", tmp_path) as run:
-        steps = run.metrics.series("exam_score", most_points=1000).steps
+        steps = run.metrics.series("eval_score", most_points=1000).steps
         assert steps == sorted(steps) and run.info().starts[-1].changed == {"frames": [TINY.frames, 2 * TINY.frames]}
 
 
@@ -111,7 +111,7 @@ def test_a_budget_typed_at_a_resume_takes_the_place_of_the_stored_one(typed, nee
 )
 def test_what_is_typed_at_a_resume_wins(typed, save_replay, deterministic, tmp_path, capsys, monkeypatch):
     stored = replace(TINY, deterministic=True, rainbow=replace(TINY.rainbow, save_replay=True))
-    create_run("tempest", "pqn", stored, METRICS["pqn"], name="r", score="exam_score", folder=tmp_path).close()
+    create_run("tempest", "pqn", stored, METRICS["pqn"], name="r", score="eval_score", folder=tmp_path).close()
     seen: list[TempestConfig] = []
 
     def remember(config: TempestConfig) -> dict[str, str]:
@@ -127,7 +127,7 @@ def test_what_is_typed_at_a_resume_wins(typed, save_replay, deterministic, tmp_p
 
 def test_what_can_be_done_next_is_told_with_the_folder_the_run_is_in(tmp_path, capsys, monkeypatch):
     folder = tmp_path / "my runs"
-    create_run("tempest", "pqn", TINY, METRICS["pqn"], name="r", score="exam_score", folder=folder).close()
+    create_run("tempest", "pqn", TINY, METRICS["pqn"], name="r", score="eval_score", folder=folder).close()
     monkeypatch.setattr(
         "protege.games.tempest.training.train.train", lambda *_, **options: open_run("r", options["folder"])
     )
@@ -381,7 +381,7 @@ def test_shares_of_the_time_add_up_to_one():
     time.sleep(0.05)
     accounts.learning = 0.02
     shares = accounts.shares()
-    assert sum(shares.values()) == pytest.approx(1.0) and shares["share_waiting"] > 0.5
+    assert sum(shares.values()) == pytest.approx(1.0) and shares["time_waiting"] > 0.5
 
 
 def test_every_figure_is_explained_in_the_docs():
