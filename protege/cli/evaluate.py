@@ -57,7 +57,7 @@ def print_results(game: Game, results: Sequence[Figures], title: str) -> None:
     """A row for each player, as the game shows them, or else with every figure."""
     head, rows = (game.table or _every_figure)(results)
     numbers = tuple(i for i in range(1, len(head)) if all(row[i][:1] in "+-0123456789" for row in rows))
-    print_table(title, head, rows, numbers)
+    print_table(title, head, rows, numbers, wrap=False)
 
 
 def _every_figure(results: Sequence[Figures]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
