@@ -16,7 +16,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 
-NAME = "protege.games.tempest:protege/Tempest-v0"
+NAME = "protege.games.tempest.task:protege/Tempest-v0"
 ENVIRONMENTS = 16
 TEST_SEED = 1_000_000  # training seeds count up from --seed and do not get here
 

@@ -1,149 +1,51 @@
-"""The command line: reads it, runs the command, and turns errors into one line."""
+"""The command line: chooses the command, then the game, reads the options once, and turns errors into one line."""
 
-import json
 import os
+import re
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
 
 import tyro
-from tyro.conf import FlagCreatePairsOff, OmitSubcommandPrefixes, Positional, subcommand
+from tyro.conf import FlagCreatePairsOff
 
 from protege import ProtegeError, __version__
-from protege.cli.arcade import Mame, Serve, run_mame, run_serve
-from protege.cli.echelon import Match, is_echelon, run_echelon, run_match
-from protege.cli.league import LeagueCommands, run_league
-from protege.cli.playing import (
-    Dashboard,
-    Eval,
-    Export,
-    Play,
-    Record,
-    Watch,
-    run_dashboard,
-    run_eval,
-    run_export,
-    run_play,
-    run_record,
-    run_watch,
-)
-from protege.cli.runs import Runs, run_runs
-from protege.cli.train import Train, run_train
+from protege.cli.bench import bench_options, run_bench
+from protege.cli.doctor import Doctor, run_doctor
+from protege.cli.evaluate import Eval, run_eval
+from protege.cli.league import LEAGUE
+from protege.cli.page import Dashboard, run_dashboard
+from protege.cli.runs import RUNS
+from protege.cli.train import run_train
+from protege.games import Command, Game, find_game, games, is_place
+from protege.runs.metrics import near
 
-Benchmark = Literal[
-    "tempest-sim", "tempest-profile", "train", "dashboard", "replay", "rainbow-update", "bridge", "echelon-sim", "ppo"
-]
+USAGE_ERROR: Final = 2
+INTERRUPTED: Final = 130  # what a shell reports for a program ended by Ctrl-C
+BROKEN_PIPE: Final = 141  # and for one whose reader went away
+HELP: Final = ("--help", "-h")
 
-USAGE_ERROR = 2
-INTERRUPTED = 130  # what a shell reports for a program ended by Ctrl-C
-BROKEN_PIPE = 141  # and for one whose reader went away
-
-
-@dataclass(frozen=True)
-class Bench:
-    """Measure how fast something is on this machine, beside a baseline in the same run."""
-
-    name: Positional[Benchmark]  # what to measure
-    seconds: float = 10.0  # about how long each part is measured
-    json: bool = False  # also print one flat JSON object on the last line
-
-
-@dataclass(frozen=True)
-class Doctor:
-    """Say what works on this machine and what to do about what does not."""
-
-    full: bool = False  # also start torch and try its devices: a few seconds more
-    json: bool = False  # also print one flat JSON object on the last line
-
-
-def run_bench(command: Bench) -> int:
-    from rich.console import Console
-    from rich.table import Table
-
-    from protege.cli.bench import run_benchmark
-
-    figures = run_benchmark(command.name, seconds=command.seconds)
-    table = Table("figure", "value", title=command.name, title_justify="left")
-    for name, value in figures.items():
-        table.add_row(name, f"{value:,.2f}" if isinstance(value, float) else str(value))
-    Console().print(table)
-    if command.json:
-        print(json.dumps(figures))
-    return 0
-
-
-def run_doctor(command: Doctor) -> int:
-    from protege.cli.doctor import report
-
-    return report(full=command.full, as_json=command.json)
-
-
-Command = (
-    Annotated[Train, subcommand("train")]
-    | Annotated[Eval, subcommand("eval")]
-    | Annotated[Record, subcommand("record")]
-    | Annotated[Match, subcommand("match")]
-    | Annotated[Bench, subcommand("bench")]
-    | Annotated[Runs, subcommand("runs"), OmitSubcommandPrefixes]
-    | Annotated[LeagueCommands, subcommand("league"), OmitSubcommandPrefixes]
-    | Annotated[Export, subcommand("export")]
-    | Annotated[Dashboard, subcommand("dashboard")]
-    | Annotated[Watch, subcommand("watch")]
-    | Annotated[Play, subcommand("play")]
-    | Annotated[Serve, subcommand("serve")]
-    | Annotated[Mame, subcommand("mame")]
-    | Annotated[Doctor, subcommand("doctor")]
-)
-
-RUN: dict[type[Any], Callable[[Any], int]] = {
-    Eval: run_eval,
-    Record: run_record,
-    Match: run_match,
-    Bench: run_bench,
-    Runs: run_runs,
-    LeagueCommands: run_league,
-    Dashboard: run_dashboard,
-    Watch: run_watch,
-    Play: run_play,
-    Serve: run_serve,
-    Mame: run_mame,
-    Export: run_export,
-    Doctor: run_doctor,
+# Commands that concern no single game; those of two words form a group.
+COMMANDS: Final[dict[str, Command]] = {
+    "dashboard": Command(Dashboard, run_dashboard),
+    "doctor": Command(Doctor, run_doctor),
+    "bench": Command(bench_options, run_bench),
+    **{f"runs {name}": command for name, command in RUNS.items()},
+    **{f"league {name}": command for name, command in LEAGUE.items()},
 }
-
-DESCRIPTION = f"""Protege {__version__} trains game agents that outplay their teachers.
-
-  protege train tempest --minutes 10                                    a pupil that outplays its teacher
-  protege doctor                                                        what works on this machine
-  protege eval tempest --player champion --player teacher --games 200   who scores how much
-  protege watch tempest --player champion                               its games, live in the browser
-  protege play tempest                                                  your turn
-  protege record tempest --player champion --out game.gif               a game to look at
-  protege dashboard                                                     charts of every run, live play, controls
-  protege serve --no-train --player champion                            play whoever connects from an arcade machine
-  protege mame --clients 4                                              real games in MAME, for a server
-  protege train echelon --minutes 60                                    squads of mechs that outfight scripted ones
-  protege match echelon --blue hard --red medium --out fight.rec        a battle of mechs, recorded
-  protege eval echelon --blue hard --red medium                         who wins how often
-  protege watch echelon fight.rec                                       that battle in 3D; --text tells it
-  protege record echelon fight.rec --out fight.gif                      and as a film
-  protege bench tempest-sim                                             how fast the simulator is here
-  protege runs list                                                     what was trained, and how well
-  protege league list tempest                                           who is how strong
-  protege export champion --out champion                                an ONNX model for other programs
-
-"protege COMMAND --help" explains each command."""
+GROUPS: Final = {
+    "runs": "Look after run folders.",
+    "league": "Rate players by matches between them; each built-in game comes with a league of its own name.",
+}
+EVERY_GAME: Final = {"train": "Train a pupil.", "eval": "Measure players."}  # what can be done with any game
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code is 0, 2 for a mistake the user can mend, or what the command says."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    if arguments in (["--version"], ["-V"]):
-        print(f"protege {__version__}")
-        return 0
     try:
-        code = run_train(arguments[1:]) if arguments[:1] == ["train"] else _run_command(arguments)
+        code = run(arguments)
         sys.stdout.flush()  # a reader that went away shows here, where it is caught, not at exit
         return code
     except ProtegeError as error:
@@ -156,13 +58,144 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BROKEN_PIPE
 
 
-def _run_command(arguments: Sequence[str]) -> int:
-    if is_echelon(arguments):
-        return run_echelon(arguments)
-    command = tyro.cli(
-        Command, prog="protege", description=DESCRIPTION, args=arguments or ["--help"], config=(FlagCreatePairsOff,)
+def run(words: Sequence[str]) -> int:
+    """The first word is the command; what it does with the others depends on whether it concerns a game."""
+    first, *rest = words or HELP[:1]
+    if first in HELP:
+        return say(overview())
+    if first in ("--version", "-V"):
+        return say(f"protege {__version__}")
+    if first in GROUPS:
+        return run_group(first, rest)
+    if first in COMMANDS:
+        return run_command(COMMANDS[first], first, rest)
+    offered = offers(first)
+    if offered:
+        return run_for_game(first, offered, rest)
+    if is_place(first):
+        raise ProtegeError(f"{first} is a game, and the command comes first: protege train {first}, or protege --help")
+    own = (name for game in games().values() for name in game.commands)
+    known = dict.fromkeys([*EVERY_GAME, *COMMANDS, *GROUPS, *games(), *own])
+    raise ProtegeError(f"there is no command {first!r}: protege --help lists them{near(first, known)}")
+
+
+def run_command(command: Command, name: str, words: Sequence[str], place: str = "") -> int:
+    """Read the options, and do it."""
+    prog = " ".join(["protege", name, *[place] * bool(place)])
+    kind = command.options if isinstance(command.options, type) else command.options(words)
+    return command.run(tyro.cli(kind, prog=prog, args=words, config=(FlagCreatePairsOff,)))
+
+
+def run_group(group: str, words: Sequence[str]) -> int:
+    """`protege runs list` and the like."""
+    inside = {name.split()[1]: name for name in COMMANDS if name.startswith(f"{group} ")}
+    second, *rest = words or HELP[:1]
+    if second in HELP:
+        lines = [(f"protege {name}", summary(COMMANDS[name].options)) for name in inside.values()]
+        return say(f"{GROUPS[group]}\n\n{columns(lines)}\n\nAdd --help to any of them for its options.")
+    if second not in inside:
+        raise ProtegeError(f"protege {group} has {', '.join(inside)}, not {second!r}{near(second, inside)}")
+    return run_command(COMMANDS[inside[second]], inside[second], rest)
+
+
+# --- commands of games -----------------------------------------------------------------------------------------------
+
+
+def offers(command: str) -> list[Game]:
+    """The built-in games that have a command."""
+    return [game for game in games().values() if command in EVERY_GAME or command in game.commands]
+
+
+def run_for_game(command: str, offered: Sequence[Game], words: Sequence[str]) -> int:
+    """`protege COMMAND GAME ...`; the game may be left out where only one has the command."""
+    first = words[0] if words else ""
+    if is_place(first):
+        game, words = find_game(first), words[1:]
+    elif len(offered) == 1:
+        game = offered[0]
+    elif not first or first in HELP:
+        return _help_for_games(command, offered, code=0 if first else USAGE_ERROR)
+    elif first.startswith("-"):
+        raise ProtegeError(f"the game comes first, because its options are its own: protege {command} GAME ...")
+    else:
+        game = find_game(first)  # says which there are
+    if command == "train":
+        return run_train(game, words)
+    if command in game.commands:
+        return run_command(game.commands[command], command, words, game.place)
+    if command == "eval":
+        return run_command(Command(Eval, partial(run_eval, game)), command, words, game.place)
+    there = ", ".join(sorted({*EVERY_GAME, *game.commands}))
+    raise ProtegeError(f"{game.title} has no command {command}: it has {there}")
+
+
+def _help_for_games(command: str, offered: Sequence[Game], code: int) -> int:
+    lines = [
+        (f"protege {command} {game.name}", summary(game.commands[command].options) if command in game.commands
+         else EVERY_GAME[command]) for game in offered
+    ]  # fmt: skip
+    own = f"\nA game of your own is a file, or package.module:GAME: protege {command} my_game.py"
+    print(
+        f"protege {command} needs a game:\n\n{columns(lines)}\n{own if command in EVERY_GAME else ''}\n"
+        f'"protege {command} GAME --help" explains the options.',
+        file=sys.stderr if code else sys.stdout,
     )
-    return RUN[type(command)](command)
+    return code
+
+
+# --- help ------------------------------------------------------------------------------------------------------------
+
+
+def overview() -> str:
+    """What `protege --help` says."""
+    known = games().values()
+    general = [
+        ("protege doctor", "what works on this machine"),
+        ("protege dashboard", "charts of every run, live play, controls"),
+        ("protege runs list", "what was trained, and how well"),
+    ]
+    examples = columns([*(line for game in known for line in game.examples), *general])
+    commands = [
+        *((f"{name} GAME", text) for name, text in EVERY_GAME.items()),
+        *(_game_command(name) for name in dict.fromkeys(n for game in known for n in game.commands)
+          if name not in EVERY_GAME),
+        *((name, _brief(text)) for name, text in GROUPS.items()),
+        *((name, _brief(summary(command.options))) for name, command in COMMANDS.items() if " " not in name),
+    ]  # fmt: skip
+    return (
+        "usage: protege COMMAND [GAME] [OPTIONS]\n\n"
+        f"Protege {__version__} trains game agents that outplay their teachers.\n\n{examples}\n\n"
+        f"games:\n{columns([(game.name, game.about) for game in known])}\n\n"
+        f"commands:\n{columns(commands)}\n\n"
+        '"protege COMMAND --help" and "protege COMMAND GAME --help" explain each of them.'
+    )
+
+
+def _game_command(name: str) -> tuple[str, str]:
+    """A command that not every game has; where only one does, the game need not be typed."""
+    offered = offers(name)
+    text = _brief(summary(offered[0].commands[name].options))
+    return (name, f"{offered[0].title}: {text}") if len(offered) == 1 else (f"{name} GAME", text)
+
+
+def _brief(text: str) -> str:
+    return re.split("[:;.,] ", text.rstrip("."))[0] + "."
+
+
+def summary(options: Any) -> str:
+    """The first line of a command's help."""
+    return str(options.__doc__ or "").strip().splitlines()[0]
+
+
+def columns(lines: Sequence[tuple[str, str]]) -> str:
+    """Words, and what they mean beside them."""
+    width = max(len(name) for name, _ in lines)
+    return "\n".join(f"  {name:<{width}}   {text}" for name, text in lines)
+
+
+def say(text: str) -> int:
+    print(text)
+    return 0
 
 
 if __name__ == "__main__":

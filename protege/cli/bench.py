@@ -1,41 +1,68 @@
-"""Every benchmark: what was measured, a baseline in the same run, and their ratio."""
+"""`protege bench`: the games' benchmarks, each with a baseline in the same run, and their ratio."""
 
+import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+
+from tyro.conf import Positional
 
 from protege import ProtegeError
-from protege.games.echelon.benchmarks.battles import echelon_sim
-from protege.games.echelon.benchmarks.ppo import ppo
-from protege.games.tempest.benchmarks.bridge import bridge
-from protege.games.tempest.benchmarks.replay import rainbow_update, replay
-from protege.games.tempest.benchmarks.simulator import tempest_profile, tempest_sim
-from protege.games.tempest.benchmarks.training import dashboard, training
+from protege.cli.options import extended
+from protege.cli.tables import print_table
+from protege.games import Figures, games
 from protege.machine import usable_cores
-from protege.slices import Figures
+from protege.runs.metrics import near
 
-BENCHMARKS: dict[str, Callable[[float], Figures]] = {
-    "tempest-sim": tempest_sim,
-    "tempest-profile": tempest_profile,
-    "train": training,
-    "dashboard": dashboard,
-    "rainbow-update": rainbow_update,
-    "replay": replay,
-    "bridge": bridge,
-    "echelon-sim": echelon_sim,
-    "ppo": ppo,
-}
+
+@dataclass(frozen=True)
+class Bench:
+    """Measure how fast something is on this machine, beside a baseline in the same run."""
+
+    name: Positional[str]  # what to measure; a wrong name is answered with the list
+    seconds: float = 10.0  # about how long each part is measured
+    json: bool = False  # also print one flat JSON object on the last line
+
+
+def bench_options(words: Sequence[str]) -> type[Bench]:
+    """Measure how fast something is on this machine, beside a baseline in the same run."""
+    listed = "\n\n".join(f"{game.title}: {', '.join(game.benchmarks)}." for game in games().values() if game.benchmarks)
+    return extended(Bench, f"{Bench.__doc__}\n\n{listed}")
+
+
+def run_bench(command: Bench) -> int:
+    figures = run_benchmark(command.name, seconds=command.seconds)
+    rows = [
+        [name, f"{value:,.2f}" if isinstance(value, float) else str(value)]
+        for name, value in figures.items()
+        if name != "benchmark"
+    ]
+    print_table(command.name, ("figure", "value"), rows, (1,))
+    if command.json:
+        print(json.dumps(figures))
+    return 0
+
+
+def find_benchmark(name: str) -> Callable[[float], Figures]:
+    """The benchmark of this name."""
+    known = {name: place for game in games().values() for name, place in game.benchmarks.items()}
+    if name not in known:
+        raise ProtegeError(f"no benchmark named {name!r}: there are {', '.join(known)}{near(name, known)}")
+    module, _, function = known[name].partition(":")
+    found: Callable[[float], Figures] = getattr(import_module(module), function)
+    return found
 
 
 def run_benchmark(name: str, *, seconds: float = 10.0) -> Figures:
     """Run one benchmark for about so many seconds."""
-    if name not in BENCHMARKS:
-        raise ProtegeError(f"no benchmark named {name!r}: there are {', '.join(BENCHMARKS)}")
+    benchmark = find_benchmark(name)
     if not seconds > 0:
         raise ProtegeError(f"a benchmark takes time: seconds must be above 0, got {seconds}")
     load_before = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     wall, cpu = time.perf_counter(), time.process_time()
-    figures = BENCHMARKS[name](seconds)
+    figures = benchmark(seconds)
     return {
         "benchmark": name,
         **figures,

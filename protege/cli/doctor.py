@@ -11,7 +11,6 @@ import shutil
 import socket
 import sys
 import webbrowser
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -22,27 +21,28 @@ from rich.markup import escape
 from rich.table import Table
 
 from protege import __version__
+from protege.games import BUILT_IN, Check, games
 from protege.machine import usable_cores
 from protege.runs.files import short_path
 from protege.runs.run import runs_folder
 
 OLDEST_PYTHON = (3, 11)
 DASHBOARD_PORT = 8765
-BRIDGE_PORT = 9999
 ENOUGH_DISK_GB = 5.0
 GAME_FOLDERS = ("/usr/games", "/usr/local/games")  # Debian puts MAME there; root's PATH often lacks them
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "firefox", "firefox-esr")
 
 
 @dataclass(frozen=True)
-class Row:
-    """One line of the report; `advice` is empty when there is nothing to do."""
+class Doctor:
+    """Say what works on this machine and what to do about what does not."""
 
-    name: str
-    state: str  # "ok", "missing", or "in use" for a port
-    found: str
-    advice: str = ""
-    required: bool = False  # training and evaluating in the simulator fail without it
+    full: bool = False  # also start torch and try its devices: a few seconds more
+    json: bool = False  # also print one flat JSON object on the last line
+
+
+def run_doctor(command: Doctor) -> int:
+    return report(full=command.full, as_json=command.json)
 
 
 def find_program(name: str) -> Path | None:
@@ -52,27 +52,16 @@ def find_program(name: str) -> Path | None:
     return Path(found) if found else None
 
 
-def inspect_machine(full: bool = False) -> list[Row]:
-    """All rows, in the order they are shown."""
-    checks: list[Callable[[], Row]] = [
-        _python,
-        lambda: _torch(full),
-        _cores,
-        _numba,
-        _video,
-        _browser,
-        _mame,
-        _rom_set,
-        lambda: _port(DASHBOARD_PORT, "dashboard", "the dashboard takes the next free port"),
-        lambda: _port(BRIDGE_PORT, "arcade bridge", "stop that program, or choose another port for the arcade bridge"),
-        _disk,
-    ]
-    return [check() for check in checks]
+def inspect(full: bool = False) -> list[Check]:
+    """All rows, in the order they are shown: what everything needs, then what single games do."""
+    page = check_port(DASHBOARD_PORT, "dashboard", "the dashboard takes the next free port")
+    rows = [_python(), _torch(full), _cores(), _numba(), _video(), _browser(), page, _disk()]
+    return rows + [row for game in games().values() for row in game.checks()]
 
 
 def report(full: bool = False, as_json: bool = False) -> int:
     """Print the table, and with `as_json` one flat object on the last line; 1 when something required is missing."""
-    rows = inspect_machine(full)
+    rows = inspect(full)
     table = Table(title=f"Protege {__version__}", title_justify="left", title_style="bold", box=None, pad_edge=False)
     for heading in ("", "", "found", "what to do"):
         table.add_column(heading, overflow="fold", no_wrap=heading == "")
@@ -96,18 +85,18 @@ def report(full: bool = False, as_json: bool = False) -> int:
     return 1 if broken else 0
 
 
-def _python() -> Row:
+def _python() -> Check:
     found = f"{platform.python_version()}, {platform.system()} {platform.machine()}"
     if sys.version_info[:2] < OLDEST_PYTHON:
         wanted = ".".join(map(str, OLDEST_PYTHON))
-        return Row("Python", "missing", found, f"install Python {wanted} or newer", required=True)
-    return Row("Python", "ok", found, required=True)
+        return Check("Python", "missing", found, f"install Python {wanted} or newer", required=True)
+    return Check("Python", "ok", found, required=True)
 
 
-def _torch(full: bool) -> Row:
+def _torch(full: bool) -> Check:
     version = _version("torch")
     if version is None:
-        return Row("torch", "missing", "not installed", "pip install protege", required=True)
+        return Check("torch", "missing", "not installed", "pip install protege", required=True)
     if not full:
         if sys.platform == "darwin" and platform.machine() == "arm64":
             device = "Apple GPU likely (--full tries it)"
@@ -115,7 +104,7 @@ def _torch(full: bool) -> Row:
             device = "NVIDIA driver present (--full tries it)"
         else:
             device = "CPU"
-        return Row("torch", "ok", f"{version}, {device}", required=True)
+        return Check("torch", "ok", f"{version}, {device}", required=True)
     try:
         import torch
 
@@ -126,92 +115,66 @@ def _torch(full: bool) -> Row:
             torch.ones(2, 2, device=device).sum().item()
         names = [torch.cuda.get_device_name(d) if d.startswith("cuda") else d.upper() for d in devices]
     except (ImportError, OSError, RuntimeError) as error:
-        return Row(
+        return Check(
             "torch", "missing", f"{version}, does not work: {_first_line(error)}", "reinstall torch", required=True
         )
-    return Row("torch", "ok", f"{version}, {', '.join(names)}, {torch.get_num_threads()} threads", required=True)
+    return Check("torch", "ok", f"{version}, {', '.join(names)}, {torch.get_num_threads()} threads", required=True)
 
 
-def _cores() -> Row:
+def _cores() -> Check:
     usable = usable_cores()
     load = psutil.getloadavg()[0]
     memory_gb = psutil.virtual_memory().total / 2**30
     found = f"{usable} for threads, load {load:.1f}, {memory_gb:.0f} GiB memory"
     limits = [f"{name}={os.environ[name]}" for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS") if name in os.environ]
     busy = "other work slows training down: measure when it is done" if load > usable else ""
-    return Row("cores", "ok", ", ".join([found, *limits]), busy)
+    return Check("cores", "ok", ", ".join([found, *limits]), busy)
 
 
-def _numba() -> Row:
+def _numba() -> Check:
     version = _version("numba")
     if version is None:
-        return Row("numba", "missing", "not installed", "pip install protege", required=True)
+        return Check("numba", "missing", "not installed", "pip install protege", required=True)
     try:
         from protege.kernels import kernel_cache
     except (ImportError, OSError) as error:
         advice = "reinstall numba and llvmlite"
-        return Row("numba", "missing", f"{version}, does not start: {_first_line(error)}", advice, required=True)
-    folder = kernel_cache("games/tempest")
-    where = short_path(folder.parent)
-    if not os.access(_nearest_folder(folder), os.W_OK):
+        return Check("numba", "missing", f"{version}, does not start: {_first_line(error)}", advice, required=True)
+    folders = [kernel_cache(f"games/{name}") for name in BUILT_IN]
+    where = short_path(folders[0].parent)
+    if not os.access(_nearest_folder(folders[0]), os.W_OK):
         advice = "set PROTEGE_CACHE to a folder you can write to"
-        return Row("numba", "missing", f"{version}, cannot write {where}", advice, required=True)
-    if folder.exists():
-        return Row("numba", "ok", f"{version}, compiled code in {where}", required=True)
-    return Row("numba", "ok", f"{version}, nothing compiled yet", f"the first start fills {where}", required=True)
+        return Check("numba", "missing", f"{version}, cannot write {where}", advice, required=True)
+    if any(folder.exists() for folder in folders):
+        return Check("numba", "ok", f"{version}, compiled code in {where}", required=True)
+    return Check("numba", "ok", f"{version}, nothing compiled yet", f"the first start fills {where}", required=True)
 
 
-def _video() -> Row:
+def _video() -> Check:
     imageio, av = _version("imageio"), _version("av")
     advice = 'pip install "protege[viewer]"'
     if imageio is None:
-        return Row("video", "missing", "imageio is not installed: no recordings", advice)
+        return Check("video", "missing", "imageio is not installed: no recordings", advice)
     if av is None:
-        return Row("video", "ok", f"GIF (imageio {imageio}), no MP4 or WebM", advice)
-    return Row("video", "ok", f"GIF, MP4, WebM (imageio {imageio}, av {av})")
+        return Check("video", "ok", f"GIF (imageio {imageio}), no MP4 or WebM", advice)
+    return Check("video", "ok", f"GIF, MP4, WebM (imageio {imageio}, av {av})")
 
 
-def _browser() -> Row:
+def _browser() -> Check:
     for name in BROWSERS:
         if path := find_program(name):
-            return Row("browser", "ok", str(path))
+            return Check("browser", "ok", str(path))
     if sys.platform in ("darwin", "win32"):
         try:
-            return Row("browser", "ok", webbrowser.get().name)
+            return Check("browser", "ok", webbrowser.get().name)
         except (webbrowser.Error, AttributeError):
             pass
     advice = "apt-get install chromium, or open the dashboard's address from another machine"
-    return Row("browser", "missing", "none found", advice)
+    return Check("browser", "missing", "none found", advice)
 
 
-def _mame() -> Row:
-    try:
-        from protege.games.tempest.arcade.mame import ArcadeError, find_mame, mame_version
-
-        program = find_mame()
-        return Row("MAME", "ok", f"{mame_version(program)}, {program}")
-    except ImportError as error:
-        return Row("MAME", "missing", _first_line(error), "pip install protege")
-    except ArcadeError as error:
-        return Row("MAME", "missing", error.found, f"{error.advice}; the simulator does not need it")
-
-
-def _rom_set() -> Row:
-    try:
-        from protege.games.tempest.arcade.mame import ArcadeError, find_mame, find_rom_set, rom_folders
-    except ImportError as error:
-        return Row("ROM set", "missing", _first_line(error), "pip install protege")
-    try:
-        program = find_mame()
-    except ArcadeError:
-        program = None
-    try:
-        return Row("ROM set", "ok", short_path(find_rom_set(rom_folders(program))))
-    except ArcadeError as error:
-        return Row("ROM set", "missing", error.found, f"{error.advice}; the simulator does not need it")
-
-
-def _port(port: int, use: str, advice: str) -> Row:
+def check_port(port: int, use: str, advice: str) -> Check:
+    """Whether a port is free."""
     name = f"port {port}"
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         if sys.platform != "win32":  # there it would allow a second listener
@@ -219,8 +182,8 @@ def _port(port: int, use: str, advice: str) -> Row:
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:
-            return Row(name, "in use", f"taken by {_listener(port)}", advice)
-    return Row(name, "ok", f"free, for the {use}")
+            return Check(name, "in use", f"taken by {_listener(port)}", advice)
+    return Check(name, "ok", f"free, for the {use}")
 
 
 def _listener(port: int) -> str:
@@ -234,18 +197,18 @@ def _listener(port: int) -> str:
     return "another program"
 
 
-def _disk() -> Row:
+def _disk() -> Check:
     folder = runs_folder().absolute()
     try:
         free_gb = shutil.disk_usage(_nearest_folder(folder)).free / 1e9
     except OSError as error:
-        return Row(
+        return Check(
             "disk", "missing", f"{short_path(folder)}: {_first_line(error)}", "change to another folder", required=True
         )
     found = f"{free_gb:.0f} GB free for {short_path(folder)}"
     if free_gb < ENOUGH_DISK_GB:
-        return Row("disk", "missing", found, f"make room: a long run may need {ENOUGH_DISK_GB:.0f} GB", required=True)
-    return Row("disk", "ok", found, required=True)
+        return Check("disk", "missing", found, f"make room: a long run may need {ENOUGH_DISK_GB:.0f} GB", required=True)
+    return Check("disk", "ok", found, required=True)
 
 
 def _version(distribution: str) -> str | None:

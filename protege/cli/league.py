@@ -1,43 +1,52 @@
 """`protege league`: ratings of players by matches between them, and what learners play against."""
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from tyro.conf import Positional, UseAppendAction, subcommand
+from tyro.conf import Positional, UseAppendAction, arg
 
+from protege.cli.options import extended, given
 from protege.cli.tables import count, date, number, print_table
+from protege.games import BUILT_IN, Command, Contest, Contests, Game, NoSettings, find_game, games
 from protege.machine import usable_cores
 
 if TYPE_CHECKING:
     from protege.league.league import League
     from protege.league.ledger import Entry, Result
 
-# A league is named by its folder, by its name in the runs folder, or tempest and echelon for those that come along.
+# A league is named by its folder, by its name in the runs folder, or by the game's for those that come along.
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LeagueInit:
     """Begin a league: an empty one of scripted players, or a copy of another."""
 
     league: Positional[str]  # a name for it, to be kept among the runs, or the path of a folder
-    game: Literal["echelon", "tempest"] = "echelon"  # what is played
-    copy: str | None = None  # go on with a copy of this league, such as tempest, the one that comes with Protege
-    roster: str = "10v10"  # Echelon: how many against how many
-    size: int = 100  # Echelon: columns on each side of the map
-    length: int = 500  # Echelon: decisions in a battle, four a second
+    game: str = ""  # what is played; its own settings are listed by "protege league init NAME --game GAME --help"
+    copy: str | None = None  # go on with a copy of this league, such as one that comes with Protege
     limit: int = 20  # learned members; the lowest leave when there are more
     gate_games: int = 200  # games against the best member that a candidate is judged by
-    recordings: int = 3  # Echelon: recorded battles that are kept of each player, the newest
+    recordings: int = 3  # recorded matches that are kept of each player, the newest, where the game records any
     runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
     json: bool = False  # also print one flat JSON object on the last line
 
 
-def run_init(command: LeagueInit) -> int:
+def init_options(words: Sequence[str]) -> type[LeagueInit]:
+    """Begin a league: an empty one of scripted players, or a copy of another."""
+    place = given(words, "--game")
+    settings = _contests(find_game(place)).settings if place else NoSettings
+    fields: list[Any] = [("settings", Annotated[settings, arg(name="")], field(default=settings()))]
+    return extended(LeagueInit, str(LeagueInit.__doc__), fields)
+
+
+def run_init(command: Any) -> int:
     from protege.league.league import copy_league, create_league, open_league
+    from protege.league.ledger import LeagueError
     from protege.league.matchmaking import Rules
     from protege.runs.run import checked_name, runs_folder
 
@@ -46,10 +55,14 @@ def run_init(command: LeagueInit) -> int:
     if command.copy:
         with open_league(command.copy, command.runs) as source:
             league = copy_league(source, folder)
+    elif not command.game:
+        rated = ", ".join(name for name, game in games().items() if game.contests)
+        raise LeagueError(f"say what is played with --game ({rated}), or which league to copy with --copy")
     else:
         rules = Rules(limit=command.limit, gate_games=command.gate_games, recordings=command.recordings)
-        game = _game(command.game)
-        league = create_league(folder, _signature(command), game.SCRIPTED, game.ANCHOR, rules)
+        contests = _contests(find_game(command.game))
+        signature = contests.signature(command.settings)
+        league = create_league(folder, signature, contests.scripted, contests.anchor, rules)
     with league:
         entries = league.entries()
         print(f"{folder}: a league of {league.game} with {count(entries, 'player')}, {league.anchor.name} at 1500")
@@ -58,37 +71,36 @@ def run_init(command: LeagueInit) -> int:
     return 0
 
 
-def _signature(command: LeagueInit) -> dict[str, Any]:
-    game = _game(command.game)
-    if command.game == "echelon":
-        from protege.games.echelon.agents.match import Setting
-        from protege.games.echelon.world.mechs import find_roster
+def _contests(game: Game) -> Contests:
+    from protege.league.ledger import LeagueError
 
-        roster = find_roster(command.roster).name
-        return dict(game.signature(Setting(roster, (command.size, command.size), command.length)))
-    return dict(game.signature())
+    if game.contests is None:
+        raise LeagueError(f"{game.title} has no league: two players of it cannot meet")
+    return game.contests()
 
 
-def _game(name: str) -> Any:
-    """The module that plays a game's matches."""
-    if name == "echelon":
-        from protege.games.echelon.agents import contest
-    elif name == "tempest":
-        from protege.games.tempest.agents import contest  # type: ignore[no-redef]
-    else:
-        from protege.league.ledger import LeagueError
+def _game(league: "League", place: str) -> Game:
+    """The game of a league: one that comes along, or the user's own, which a league's file must not name."""
+    from protege.league.ledger import LeagueError
 
-        raise LeagueError(f"this version of Protege plays echelon and tempest, not {name!r}")
-    return contest
+    if not place and league.game not in BUILT_IN:
+        raise LeagueError(
+            f"league {league.name} plays {league.game!r}, which is not among {', '.join(BUILT_IN)}: "
+            "say where it is with --game package.module:GAME or a file"
+        )
+    found = find_game(place or league.game)
+    if found.name != league.game:
+        raise LeagueError(f"league {league.name} plays {league.game}, not {found.name}")
+    return found
 
 
-def _contest(league: "League", threads: int) -> Any:
+def _contest(league: "League", place: str, threads: int, games: int = 1) -> Contest:
     """Whoever plays this league's matches, if this version of Protege still plays them alike."""
     from protege.league.ledger import LeagueError
 
-    game = _game(league.game)
+    contests = _contests(_game(league, place))
     try:
-        found = game.Contest(league.signature, threads or usable_cores())
+        found = contests.open(league.signature, threads=threads or usable_cores(), games=games)
     except (KeyError, TypeError, ValueError) as error:
         raise LeagueError(
             f"league {league.name} does not say what its matches are like ({error}): begin another league"
@@ -106,6 +118,7 @@ class LeagueAdd:
     name: str = ""  # what to call it; without it, a name made from its contents
     member: bool = False  # as a member at once, without the games that "protege league promote" asks for
     parent: str | None = None  # the entry it was trained on from
+    game: str = ""  # where a game of your own is, as package.module:GAME or a file
     runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
     json: bool = False  # also print one flat JSON object on the last line
 
@@ -116,8 +129,8 @@ def run_add(command: LeagueAdd) -> int:
 
     with open_league(command.league, command.runs) as league:
         parent = league.find(command.parent).id if command.parent else None
-        path, run = _checkpoint(league.game, command.player, command.runs)
-        _contest(league, 1).check(str(path))
+        path, run = _checkpoint(_game(league, command.game), command.player, command.runs)
+        _contest(league, command.game, 1).check(str(path))
         kind = MEMBER if command.member else CANDIDATE
         before = {entry.id for entry in league.entries()}
         entry = league.add(path, name=command.name, run=run, parent=parent, kind=kind)
@@ -134,15 +147,11 @@ def run_add(command: LeagueAdd) -> int:
     return 0
 
 
-def _checkpoint(game: str, player: str, runs: Path | None) -> tuple[Path, str]:
+def _checkpoint(game: Game, player: str, runs: Path | None) -> tuple[Path, str]:
     """The file of a champion, a run or a path, and the run's name if it is one."""
     from protege.runs.run import list_runs, open_run
 
-    if game == "echelon":
-        from protege.games.echelon.agents.match import checkpoint_of
-    else:
-        from protege.games.tempest.agents.players import checkpoint_of
-    path = checkpoint_of(player, runs)
+    path = game.players().checkpoint_of(player, runs)
     if path is None:
         path = open_run(player, runs).best  # raises, and says which runs have similar names
     return path, player if player in (run.name for run in list_runs(runs)) else ""
@@ -223,9 +232,10 @@ class LeagueMatch:
     league: Positional[str]  # the league
     first: Positional[str]  # a player of it, by name or by the beginning of its hash
     second: Positional[str]  # another one
-    games: int = 20  # matches; in Echelon an even number, as each map is played from both sides
-    record: int = 1  # Echelon: maps whose matches are recorded and looked at for the style report
+    games: int = 20  # matches; an even number where each map is played from both sides
+    record: int = 1  # maps whose matches are recorded and looked at for the style report, where the game records any
     threads: int = 0  # threads that play; 0 uses every core
+    game: str = ""  # where a game of your own is, as package.module:GAME or a file
     runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
     json: bool = False  # also print one flat JSON object on the last line
 
@@ -236,7 +246,8 @@ def run_match(command: LeagueMatch) -> int:
 
     with open_league(command.league, command.runs) as league:
         first, second = league.find(command.first), league.find(command.second)
-        results = _meet(league, _contest(league, command.threads), first, second, command.games, command.record)
+        contest = _contest(league, command.game, command.threads, command.games)
+        results = _meet(league, contest, first, second, command.games, command.record)
         league.close_period()
         score = sum(result.score for result in results)
         low, high = wilson(score, len(results))
@@ -256,19 +267,18 @@ def run_match(command: LeagueMatch) -> int:
 
 
 def _meet(
-    league: "League", contest: Any, first: "Entry", second: "Entry", games: int, record: int = 0
+    league: "League", contest: Contest, first: "Entry", second: "Entry", games: int, record: int = 0
 ) -> list["Result"]:
     """Matches of two entries on maps that are new to them, each filed when it is over: a kill loses no other."""
     from protege.league.ledger import LeagueError
 
-    per_map = 2 if league.game == "echelon" else 1
-    if first.id == second.id or games < 1 or games % per_map:
-        what = "an even number of matches, each map from both sides" if per_map == 2 else "at least one match"
+    sides = contest.sides
+    if first.id == second.id or games < 1 or games % sides:
+        what = "at least one match" if sides == 1 else f"a multiple of {sides} matches, {sides} on each map"
         raise LeagueError(f"two different players and {what} are needed; got {first.name}, {second.name} and {games}")
     players = league.opponent(first), league.opponent(second)
-    maps = league.reserve_maps(first.id, second.id, games // per_map)
-    found: list[Result] = contest.play(*players, maps, record, lambda result: league.file([result], ends_period=False))
-    return found
+    maps = league.reserve_maps(first.id, second.id, games // sides)
+    return contest.play(*players, maps, record, lambda result: league.file([result], ends_period=False))
 
 
 @dataclass(frozen=True)
@@ -279,8 +289,9 @@ class LeagueTournament:
     player: UseAppendAction[tuple[str, ...]] = ()  # only these; without it, all but retired and older candidates
     rounds: int = 5  # rounds
     games: int = 2  # matches of each pair in a round
-    no_record: bool = False  # Echelon: record nothing; without it, a map of each pair in the last round, for the page
+    no_record: bool = False  # record nothing; without it, a map of each pair in the last round, for the page
     threads: int = 0  # threads that play; 0 uses every core
+    game: str = ""  # where a game of your own is, as package.module:GAME or a file
     runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
     json: bool = False  # also print one flat JSON object on the last line
 
@@ -291,14 +302,12 @@ def run_tournament(command: LeagueTournament) -> int:
     from protege.league.standings import table
 
     with open_league(command.league, command.runs) as league:
-        contest = _contest(league, command.threads)
+        contest = _contest(league, command.game, command.threads, command.rounds * command.games)
         everybody = [league.find(name) for name in command.player] or league.pool()
         if len({entry.id for entry in everybody}) < 2:
             raise LeagueError("a tournament needs at least two players")
         pairs = list(combinations(everybody, 2))
         played = 0
-        if league.game == "tempest":
-            contest.ahead = command.rounds * command.games
         for number in range(command.rounds):
             last = not command.no_record and number == command.rounds - 1
             for first, second in pairs:
@@ -323,6 +332,7 @@ class LeaguePromote:
     candidate: Positional[str] = ""  # who; without it, every candidate
     no_play: bool = False  # judge by the matches there are
     threads: int = 0  # threads that play; 0 uses every core
+    game: str = ""  # where a game of your own is, as package.module:GAME or a file
     runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
     json: bool = False  # also print one flat JSON object on the last line
 
@@ -334,13 +344,14 @@ def run_promote(command: LeaguePromote) -> int:
     with open_league(command.league, command.runs) as league:
         chosen = [league.find(command.candidate)] if command.candidate else league.entries(CANDIDATE)
         promoted = []
+
+        opened = cache(lambda: _contest(league, command.game, command.threads))
         for entry in chosen:
             verdict = league.verdict(entry)
-            contest = _contest(league, command.threads) if verdict.missing and not command.no_play else None
-            while contest is not None and verdict.missing:  # the matches may change who the best are
-                for other, games in verdict.missing:
-                    even = games + games % 2
-                    _meet(league, contest, entry, league.by_id(other), even, record=1)
+            while verdict.missing and not command.no_play:  # the matches may change who the best are
+                contest = opened()
+                for other, missing in verdict.missing:
+                    _meet(league, contest, entry, league.by_id(other), missing + -missing % contest.sides, record=1)
                 league.close_period()
                 verdict = league.verdict(entry)
             print(f"{entry.name}: {'promoted' if verdict.passed else 'not promoted'}, {verdict.reason}")
@@ -454,36 +465,14 @@ def run_show(command: LeagueShow) -> int:
     return 0
 
 
-@dataclass(frozen=True)
-class LeagueCommands:
-    """Rate players by matches between them: init, add, list, match, tournament, promote, retire, payoff, show.
-
-    Two leagues come with Protege, "tempest" and "echelon": "protege league list tempest".
-    """
-
-    command: (
-        Annotated[LeagueInit, subcommand("init")]
-        | Annotated[LeagueAdd, subcommand("add")]
-        | Annotated[LeagueList, subcommand("list")]
-        | Annotated[LeagueMatch, subcommand("match")]
-        | Annotated[LeagueTournament, subcommand("tournament")]
-        | Annotated[LeaguePromote, subcommand("promote")]
-        | Annotated[LeagueRetire, subcommand("retire")]
-        | Annotated[LeaguePayoff, subcommand("payoff")]
-        | Annotated[LeagueShow, subcommand("show")]
-    )
-
-
-def run_league(command: LeagueCommands) -> int:
-    runners: dict[type[Any], Callable[[Any], int]] = {
-        LeagueInit: run_init,
-        LeagueAdd: run_add,
-        LeagueList: run_list,
-        LeagueMatch: run_match,
-        LeagueTournament: run_tournament,
-        LeaguePromote: run_promote,
-        LeagueRetire: run_retire,
-        LeaguePayoff: run_payoff,
-        LeagueShow: run_show,
-    }
-    return runners[type(command.command)](command.command)
+LEAGUE: Final = {
+    "init": Command(init_options, run_init),
+    "add": Command(LeagueAdd, run_add),
+    "list": Command(LeagueList, run_list),
+    "match": Command(LeagueMatch, run_match),
+    "tournament": Command(LeagueTournament, run_tournament),
+    "promote": Command(LeaguePromote, run_promote),
+    "retire": Command(LeagueRetire, run_retire),
+    "payoff": Command(LeaguePayoff, run_payoff),
+    "show": Command(LeagueShow, run_show),
+}

@@ -2,14 +2,14 @@
 
 import json
 import sys
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, Final
 
-from tyro.conf import Positional, UseAppendAction, subcommand
+from tyro.conf import Positional, UseAppendAction
 
 from protege.cli.tables import count, date, number, print_table, size
+from protege.games import Command
 
 
 @dataclass(frozen=True)
@@ -196,25 +196,10 @@ def run_runs_prune(command: RunsPrune) -> int:
     return 0
 
 
-@dataclass(frozen=True)
-class Runs:
-    """Look after run folders: list, show, compare, export, prune."""
-
-    command: (
-        Annotated[RunsList, subcommand("list")]
-        | Annotated[RunsShow, subcommand("show")]
-        | Annotated[RunsCompare, subcommand("compare")]
-        | Annotated[RunsExport, subcommand("export")]
-        | Annotated[RunsPrune, subcommand("prune")]
-    )
-
-
-def run_runs(command: Runs) -> int:
-    runners: dict[type[Any], Callable[[Any], int]] = {
-        RunsList: run_runs_list,
-        RunsShow: run_runs_show,
-        RunsCompare: run_runs_compare,
-        RunsExport: run_runs_export,
-        RunsPrune: run_runs_prune,
-    }
-    return runners[type(command.command)](command.command)
+RUNS: Final = {
+    "list": Command(RunsList, run_runs_list),
+    "show": Command(RunsShow, run_runs_show),
+    "compare": Command(RunsCompare, run_runs_compare),
+    "export": Command(RunsExport, run_runs_export),
+    "prune": Command(RunsPrune, run_runs_prune),
+}

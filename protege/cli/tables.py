@@ -4,7 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime
 
 
-def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], numbers: tuple[int, ...] = ()) -> None:
+def print_table(
+    title: str, head: Sequence[str], rows: Sequence[Sequence[str]], numbers: tuple[int, ...] = (), wrap: bool = True
+) -> None:
+    """A table; `numbers` are columns that stand to the right, and without `wrap` only the last one is broken."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -15,7 +18,10 @@ def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], 
     box = SIMPLE_HEAD if head else None
     table = Table(box=box, padding=(0, 1, 0, 0), show_header=bool(head))
     for number, name in enumerate(head or rows[0]):
-        table.add_column(name if head else "", justify="right" if number in numbers else "left", overflow="fold")
+        table.add_column(
+            name if head else "", justify="right" if number in numbers else "left", overflow="fold",
+            no_wrap=not wrap and number + 1 < len(head),
+        )  # fmt: skip
     for row in rows:
         table.add_row(*(Text(word) for word in row))  # as it is: what a run holds is not markup
     Console().print(Text(title, style="bold"), table)

@@ -1,4 +1,4 @@
-"""What is played: the contract of a game, the two that come along, and how a user's own is found.
+"""What is played: the contract of a game, those that come along, and how a user's own is found.
 
 A game is a table, not a framework: commands, console, page, league, doctor and benchmarks read it and nothing else.
 What needs torch or compiled code stands behind functions, so that reading the table costs nothing.
@@ -8,15 +8,16 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from protege import ProtegeError
 from protege.runs.metrics import near
 
 if TYPE_CHECKING:
     from protege.dashboard.live import Views
+    from protege.games.players import Players
     from protege.league.league import Opponent
     from protege.league.ledger import Filing, Result
     from protege.train.session import Trainer
@@ -32,9 +33,11 @@ class UnknownGame(ProtegeError):
 
 @dataclass(frozen=True)
 class Command:
-    """Something a game can do that is typed as `protege NAME GAME ...`, or without the game where only one has it."""
+    """Something that is typed as `protege NAME GAME ...`, or without the game where only one has it."""
 
-    options: type[Any]  # a frozen dataclass; field comments are the help texts
+    # A frozen dataclass, whose docstring and comments are the help text; or, where they depend on what was typed, a
+    # function that makes it from the words.
+    options: type[Any] | Callable[[Sequence[str]], type[Any]]
     run: Callable[[Any], int]
 
 
@@ -42,6 +45,7 @@ class Contest(Protocol):
     """Plays the matches of one league."""
 
     signature: Mapping[str, Any]  # what must be the same for results to be comparable
+    sides: int  # matches on each map
 
     def check(self, player: str) -> None:
         """Raise unless this is a player."""
@@ -49,64 +53,74 @@ class Contest(Protocol):
     def play(
         self, first: "Opponent", second: "Opponent", maps: Sequence[int], record: int = 0, file: "Filing | None" = None
     ) -> list["Result"]:
-        """One match on each map, or one from each side; `file` is given each result as soon as there is one."""
+        """The matches on these maps; `file` is given each result as soon as there is one."""
+
+
+@dataclass(frozen=True)
+class NoSettings:
+    """There is nothing to choose."""
 
 
 @dataclass(frozen=True)
 class Contests:
-    """How two players of a game meet."""
+    """How two players of a game meet in a league."""
 
     scripted: Sequence[str]  # members of a new league
     anchor: str  # the one whose rating is pinned at 1500
-    signature: Callable[..., Mapping[str, Any]]  # of a new league, from its settings
-    open: Callable[[Mapping[str, Any], int], Contest]  # a league's signature and a number of threads
-    styles: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)  # by name: unit, meaning, chart
-    settings: type[Any] | None = None  # what a new league can be told, a frozen dataclass for the command line
-
-
-@dataclass(frozen=True)
-class Players:
-    """Who can play, by name."""
-
-    scripted: Sequence[str]
-    champions: Mapping[str, Path]
-    find: Callable[[str, Path | None], Any]  # the player of this name; the folder holds the runs
+    signature: Callable[[Any], Mapping[str, Any]]  # of a new league, from its settings; "game" is the game's name
+    open: Callable[..., Contest]  # (signature, *, threads, games): so many matches each pair will play, as far as known
+    settings: type[Any] = NoSettings  # what a new league can be told, a frozen dataclass
 
 
 @dataclass(frozen=True)
 class Check:
-    """One row of `protege doctor`."""
+    """One row of `protege doctor`; `advice` is empty when there is nothing to do."""
 
     name: str
+    state: Literal["ok", "missing", "in use"]
     found: str
-    ok: bool = True
     advice: str = ""
+    required: bool = False  # nothing runs without it
+
+
+class Table(Protocol):
+    """Figures of several players as text: the names of the columns, and a row for each player."""
+
+    def __call__(self, results: Sequence[Figures]) -> tuple[Sequence[str], Sequence[Sequence[str]]]: ...
 
 
 @dataclass(frozen=True)
 class Game:
-    """Everything the product needs to train, measure, watch and rate players of a game. A table, not a framework."""
+    """Everything the product needs to train, measure, watch and rate players of a game."""
 
     name: str
     title: str
     about: str  # what it is, in half a line
     unit: str  # what a budget counts: "frame", "agent-step"
     trainer: Callable[[], "Trainer"]  # settings, presets, metrics, session
-    players: Callable[[], Players]
-    measure: Callable[..., Figures]  # (player, *, games, seed, threads, runs) -> flat figures with 95 % intervals
+    players: Callable[[], "Players[Any]"]  # by name
+    measure: Callable[..., Figures]  # (player, *, games, seed, threads, runs) -> flat figures, "player" among them
+    score: str = ""  # the figure of these that says who is better; X_low and X_high are the 95 % interval of a figure X
+    table: Table | None = None  # figures as people read them; without it, all of them
     teachers: Sequence[str] = ()  # scripted players that a finished training is compared with
     contests: Callable[[], Contests] | None = None  # without it there is no league
-    views: Callable[..., "Views"] | None = None  # what the page shows of it; without it the page has charts only
-    commands: Mapping[str, Callable[[], Command]] = field(default_factory=dict)  # eval, watch, match, serve ...
-    benchmarks: Mapping[str, Callable[[], Callable[[float], Figures]]] = field(default_factory=dict)
-    checks: Callable[[], Sequence[Check]] = lambda: ()  # of what this machine has for it
-    next_steps: Callable[[str, str, Any], Sequence[tuple[str, str]]] = lambda run, options, config: ()  # after training
-    examples: Sequence[tuple[str, str]] = ()  # commands worth knowing, and what they do, for the help text
+    views: Callable[[Path | None, Sequence[Any]], "Views"] | None = None  # (runs, what a command names) for the page
+    commands: Mapping[str, Command] = field(default_factory=dict)  # eval, watch, play ...
+    benchmarks: Mapping[str, str] = field(default_factory=dict)  # by name, "module:function" of seconds to figures
+    checks: Callable[[], Sequence[Check]] = lambda: ()  # what this machine has for it
+    next_steps: Callable[[str, Any, Path | None], Sequence[tuple[str, str]]] = lambda run, config, runs: ()
+    examples: Sequence[tuple[str, str]] = ()  # commands worth knowing and what they do, for the help text
+    place: str = ""  # what a user typed to name it; filled in where it is found
 
 
 def games() -> dict[str, Game]:
     """The games that come along, by name."""
     return {name: find_game(name) for name in BUILT_IN}
+
+
+def is_place(word: str) -> bool:
+    """Whether a word names a game, whether or not there is one: a name, `package.module:GAME` or a Python file."""
+    return word in BUILT_IN or word.endswith((".py", ":GAME"))
 
 
 def find_game(name: str) -> Game:
@@ -144,4 +158,4 @@ def _game_in(module: Any, attribute: str, name: str) -> Game:
     if not isinstance(found, Game):
         what = "nothing" if found is None else f"a {type(found).__name__}"
         raise UnknownGame(f"{name!r} holds {what} under the name {attribute}; expected a protege.games.Game")
-    return found
+    return replace(found, place=name)

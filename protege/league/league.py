@@ -75,7 +75,7 @@ def find_league(name: str, runs: Path | None = None) -> Path:
         if (folder / FILE).is_file():
             return folder
     raise LeagueError(
-        f"there is no league {name!r}: make one with protege league init {name} --game echelon"
+        f"there is no league {name!r}: make one with protege league init {name} --game GAME"
         f"{near(name, league_names(runs))}"
     )
 

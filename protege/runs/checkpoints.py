@@ -61,7 +61,7 @@ class Checkpoint:
     path: Path
     tensors: dict[str, Tensor]
     state: dict[str, Any]
-    kind: str  # who can use it, such as "tempest-pqn"
+    kind: str  # who can use it, such as "chess-ppo"
     task_version: int
     saved: str
     protege: str

@@ -27,7 +27,6 @@ from protege import ProtegeError, __version__
 from protege.machine import machine
 from protege.runs.files import InUse, Lock, is_locked, remove_drafts, replacing
 from protege.runs.metrics import Metric, MetricError, MetricLog, MetricWriter, near
-from protege.runs.renamed import renamed
 
 FORMAT: Final = 1
 COMMAND_BYTES: Final = 4096  # a write of so little to a file opened for appending never mixes with another
@@ -161,7 +160,6 @@ class Run:
             raise RunError(
                 f"run {self.name} has format {info.format}, expected {FORMAT}: it was made by Protege {info.protege}"
             )
-        info.config = renamed(info.config)
         return info
 
     def is_training(self) -> bool:

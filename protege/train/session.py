@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
 
@@ -92,10 +92,13 @@ class Context(Protocol):
 
 
 class Session(Protocol):
-    """One learner at work on one game. `collect` may run in a thread of its own; one thread calls everything else."""
+    """One learner at work on one game. `collect` may run in a thread of its own; one thread calls everything else.
+
+    A subclass may leave out what has a body here.
+    """
 
     controls: Controls
-    ahead: bool  # whether the next experience is collected while the last one is learned from
+    ahead: bool = False  # whether the next experience is collected while the last one is learned from
 
     @property
     def step(self) -> int:
@@ -104,22 +107,27 @@ class Session(Protocol):
     @property
     def phase(self) -> Hashable:
         """What is practised now, such as a stage of a curriculum: a change makes evaluations under way worthless."""
+        return None
 
     @property
     def finished(self) -> str:
         """Why the training ends before its budget is used up, or nothing."""
+        return ""
 
     def begin(self, resumed: bool) -> None:
         """Get ready to play; unless `resumed`, from nothing."""
+        return None
 
     def room(self) -> Any:
         """Room for the content of one experience."""
+        return None
 
     def collect(self, room: Any) -> Experience:
         """Play."""
 
     def drain(self, ahead: Sequence[Experience]) -> Sequence[Experience]:
         """Playing has ended: what is still to be learned from, of what was collected ahead and not learned from."""
+        return ahead
 
     def update(self, experience: Experience) -> Figures:
         """Learn; what was measured on the way, if anything."""
@@ -129,24 +137,30 @@ class Session(Protocol):
 
     def figures(self) -> Figures:
         """What else there is to log now."""
+        return {}
 
     def scheduled(self) -> Scheduled:
         """What settings and evaluations alone would give now, before anybody's controls."""
+        return Scheduled(self.step, 0.0, 0.0)
 
     def snapshot(self) -> Snapshot:
         """A frozen copy to be measured, kept, entered into a league."""
 
     def evaluated(self, snapshot: Snapshot, result: Result, best: bool) -> None:
         """Draw conclusions: teacher's weight, curriculum, what enters a league."""
+        return None
 
     def advance(self) -> None:
         """Between two updates: begin another stage or another life, if it is time."""
+        return None
 
     def finish(self) -> bool:
         """The training ends; whether anything has changed that a checkpoint should hold."""
+        return False
 
     def about(self) -> dict[str, Any]:
         """What every checkpoint must say for its weights to be read."""
+        return {}
 
     def tensors(self) -> dict[str, Tensor]:
         """All weights of a checkpoint."""
@@ -159,18 +173,30 @@ class Session(Protocol):
 
     def save_memory(self, wait: bool) -> str:
         """Keep what is too large for every checkpoint; what has gone wrong since the last call, or nothing."""
+        return ""
 
     def memory_bytes(self) -> int:
         """Of all arrays, when full."""
+        return 0
 
     def disk_bytes(self) -> int:
         """Beside the checkpoints, when full."""
+        return 0
 
     def describe(self) -> dict[str, str]:
         """What runs, in words."""
+        return {}
 
     def close(self) -> None:
         """Let go of threads, files and sockets."""
+        return None
+
+
+class Ignored(NamedTuple):
+    """Why a setting has no effect beside the others, and the flags that would have one, the best first."""
+
+    why: str
+    instead: tuple[str, ...]  # one that ends with a dot stands for the setting of the same name below it
 
 
 @dataclass(frozen=True)
@@ -189,17 +215,18 @@ class Trainer:
     task_version: int
     check: Callable[[Any], None] = lambda config: None  # raises if the settings do not go together
     admit: Callable[[Any, str | None, bool, Path | None], None] = lambda config, name, resume, folder: None
-    ignored: Callable[[Any], Mapping[str, str]] = lambda config: {}  # settings without effect, and what would work
+    ignored: Callable[[Any], Mapping[str, Ignored]] = lambda config: {}  # flags, or groups that end with a dot
     typical: Callable[[Any], Any] = lambda config: config  # settings with which an estimate sees most of a training
     upgrade: Callable[[dict[str, Any]], dict[str, Any]] = lambda state: state  # states of earlier versions
+    renamed: Mapping[str, str] = field(default_factory=dict)  # settings of earlier versions, dotted, in this order
 
     def budget(self, config: Any) -> int:
         """In steps; 0 for none."""
         return int(getattr(config, f"{self.unit.replace('-', '_')}s"))
 
 
-def clocks_ignored(config: Config) -> dict[str, str]:
+def clocks_ignored(config: Config) -> dict[str, Ignored]:
     """Settings of evaluation that have no effect: a deterministic run goes by steps, any other by the clock."""
     if config.deterministic:
-        return {"--eval-seconds": "goes by the clock, and a deterministic run does not: use --eval-every"}
-    return {"--eval-every": "counts steps, which only a deterministic run goes by: use --eval-seconds"}
+        return {"--eval-seconds": Ignored("a deterministic run goes by no clock", ("--eval-every",))}
+    return {"--eval-every": Ignored("only a deterministic run is evaluated by steps", ("--eval-seconds",))}

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from protege.cli import doctor
+from protege.games import Check
 from protege.games.tempest.arcade import mame
 
-KEYS = ["python", "torch", "cores", "numba", "video", "browser", "mame", "rom_set", "port_8765", "port_9999", "disk"]
+KEYS = ["python", "torch", "cores", "numba", "video", "browser", "port_8765", "disk", "mame", "rom_set", "port_9999"]
 
 
 @pytest.fixture
@@ -41,8 +42,8 @@ def put_rom_set(folder: Path) -> None:
         (folder / name).write_bytes(bytes(size))
 
 
-def row(name: str) -> doctor.Row:
-    return next(row for row in doctor.inspect_machine() if row.name == name)
+def row(name: str) -> Check:
+    return next(row for row in doctor.inspect() if row.name == name)
 
 
 def test_the_last_line_is_one_flat_object_with_a_verdict_for_every_row(capsys):
@@ -74,7 +75,7 @@ def test_missing_libraries_are_named_and_the_code_says_that_nothing_runs(monkeyp
 
 def test_mame_is_found_among_debians_games_with_its_version(bare):
     put_program(bare / "games", "mame", 'echo "0.251 (unknown)"')
-    assert row("MAME") == doctor.Row("MAME", "ok", f"0.251, {bare}/games/mame")
+    assert row("MAME") == Check("MAME", "ok", f"0.251, {bare}/games/mame")
 
 
 def test_a_mame_too_old_for_our_scripts_is_no_use(bare):
@@ -106,20 +107,20 @@ def test_roms_are_looked_for_where_mame_says_it_looks(bare):
     found = row("ROM set").found
     assert "~/my roms" in found and "~/elsewhere" in found
     put_rom_set(bare / "elsewhere" / "tempest1")
-    assert row("ROM set") == doctor.Row("ROM set", "ok", "~/elsewhere/tempest1")
+    assert row("ROM set") == Check("ROM set", "ok", "~/elsewhere/tempest1")
 
 
 def test_a_rom_set_is_found_without_mame_too_and_must_be_complete(bare):
     place = bare / "mame" / "roms" / "tempest1"
     put_rom_set(place)
-    assert row("ROM set") == doctor.Row("ROM set", "ok", "~/mame/roms/tempest1")
+    assert row("ROM set") == Check("ROM set", "ok", "~/mame/roms/tempest1")
     (place / "136002-113.d1").unlink()
     assert row("ROM set").state == "missing" and "136002-113.d1" in row("ROM set").found
 
 
 def test_a_browser_is_found(bare):
     put_program(bare / "bin", "chromium", "exit 0")
-    assert row("browser") == doctor.Row("browser", "ok", f"{bare}/bin/chromium")
+    assert row("browser") == Check("browser", "ok", f"{bare}/bin/chromium")
 
 
 @pytest.fixture
@@ -147,5 +148,5 @@ def test_a_full_disk_is_required_to_be_mended(monkeypatch):
 
 def test_full_starts_torch():
     pytest.importorskip("torch")
-    torch = next(row for row in doctor.inspect_machine(full=True) if row.name == "torch")
+    torch = next(row for row in doctor.inspect(full=True) if row.name == "torch")
     assert torch.state == "ok" and "CPU" in torch.found and "threads" in torch.found

@@ -53,15 +53,16 @@ def test_a_league_is_made_listed_and_copied(folder, capsys):
     assert last(listed) == {"league": "mine", "game": "tempest", "entries": 3, "matches": 0, "rated": 0, "pending": 0,
                             "periods": 0}  # fmt: skip
     assert any(line.split()[:2] == ["mine", "tempest"] for line in run(capsys, "list"))
-    assert "holds a league already" in refused(capsys, "init", "mine")
+    assert "holds a league already" in refused(capsys, "init", "mine", "--game", "tempest")
 
 
 def test_an_echelon_league_has_five_levels_and_chance(folder, capsys):
-    run(capsys, "init", "squads", "--roster", "5v5")
+    run(capsys, "init", "squads", "--game", "echelon", "--roster", "5v5")
     with open_league("squads") as league:
         assert [entry.name for entry in league.entries()] == ["random", "trivial", "easy", "medium", "hard", "expert"]
         assert league.signature["roster"] == "5v5" and league.anchor.name == "medium"
-    assert "10v11" in refused(capsys, "init", "more", "--roster", "10v11")
+    assert "10v11" in refused(capsys, "init", "more", "--game", "echelon", "--roster", "10v11")
+    assert "say what is played with --game (tempest, echelon)" in refused(capsys, "init", "more")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,11 @@ def test_mistakes_are_answered_in_one_line(folder, capsys):
         ("echelon", {"rules": "chess"}, "does not say what its matches are like ('chess')"),
         ("echelon", {"roster": "10v11"}, "no roster is called '10v11'"),
         ("tempest", {"level": None}, "does not say what its matches are like"),
-        ("tempest", {"game": "chess"}, "plays echelon and tempest, not 'chess'"),
+        (
+            "tempest",
+            {"game": "chess"},
+            "plays 'chess', which is not among tempest, echelon: say where it is with --game",
+        ),
     ],
 )
 def test_a_league_of_matches_that_nobody_knows_is_refused(folder, capsys, game, change, message):

@@ -3,52 +3,66 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import protege
 from protege import ProtegeError
 from protege.cli import __main__ as cli
-from protege.cli.playing import Eval
+from protege.cli.doctor import Doctor
+from protege.games import BUILT_IN, Command, games
 from tests.dashboard.serving import make_run
 
-COMMANDS = ("eval", "record", "watch", "play", "serve", "mame", "export", "dashboard", "bench", "doctor")
-OPTION = re.compile("--[a-z]").match
+PAIRS = [f"{name} {game.name}" for game in games().values() for name in ("train", *game.commands)]
+OPTION = re.compile("[│| ]{0,3}--[a-z]").match
 
 
 def failing(error: BaseException):
-    def command(_):
+    def run(_):
         raise error
 
-    return command
+    return Command(Doctor, run)
 
 
 def test_help_names_every_command_and_imports_nothing_heavy():
     heavy = "[name for name in ('numba', 'torch', 'numpy', 'gymnasium', 'rich.live') if name in sys.modules]"
-    code = f"import sys\nfrom protege import cli\ntry: cli.main(['--help'])\nexcept SystemExit: pass\nprint({heavy})"
+    code = f"import sys\nfrom protege.cli.__main__ import main\nmain(['--help'])\nprint({heavy})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert all(f" {command} " in done.stdout for command in ("train", *COMMANDS))
+    assert all(f"  {command.split()[0]} " in done.stdout for command in (*PAIRS, *cli.COMMANDS))
+    assert all(f"  {game.name} " in done.stdout and game.about in done.stdout for game in games().values())
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "train tempest"])
+@pytest.mark.parametrize("command", [*PAIRS, *cli.COMMANDS, "play", "serve", "mame", "export", "match"])
 def test_every_command_and_option_is_explained(command, capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main([*command.split(), "--help"])
     assert stop.value.code == 0
     text = capsys.readouterr().out
-    rows = [line.strip("│| ") for line in text.splitlines()]
+    rows = text.splitlines()
     assert any(map(OPTION, rows)), "there are options to look at"
     for number, row in enumerate(rows):
         if OPTION(row):
-            explained = len(row.split("  ", 1)) == 2 or not OPTION(rows[number + 1])
+            explained = len(row.strip("│| ").split("  ", 1)) == 2 or not OPTION(rows[number + 1])
             assert explained, f"{command} does not explain {row}"
 
 
 def test_without_a_command_the_help_appears(capsys):
-    with pytest.raises(SystemExit) as stop:
-        cli.main([])
-    assert stop.value.code == 0 and "usage: protege" in capsys.readouterr().out
+    assert cli.main([]) == 0
+    assert capsys.readouterr().out.startswith("usage: protege COMMAND [GAME]")
+
+
+@pytest.mark.parametrize("words, named", [
+    ("train --help", [f"protege train {name}" for name in BUILT_IN]),
+    ("watch --help", ["protege watch tempest", "protege watch echelon"]),
+    ("runs --help", ["protege runs list", "protege runs prune"]),
+    ("league", ["protege league init", "protege league payoff"]),
+])  # fmt: skip
+def test_what_else_must_be_typed_is_listed(words, named, capsys):
+    assert cli.main(words.split()) == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in named)
 
 
 def test_version_is_one_line(capsys):
@@ -56,30 +70,52 @@ def test_version_is_one_line(capsys):
     assert capsys.readouterr().out == f"protege {protege.__version__}\n"
 
 
-@pytest.mark.parametrize("words", [["evl"], ["eval", "pong"], ["eval"], ["eval", "tempest", "--games", "many"]])
-def test_a_mistyped_command_line_is_refused_with_code_2(words, capsys):
+@pytest.mark.parametrize("words, answer", [
+    ("evl", "there is no command 'evl': protege --help lists them; did you mean eval"),
+    ("echelom", "did you mean echelon"),
+    ("tempest", "the command comes first: protege train tempest"),
+    ("eval tempets", "there is no game 'tempets': use tempest, echelon, a file my_game.py, or package.module:GAME; "
+     "did you mean tempest?"),
+    ("train pong", "there is no game 'pong'"),
+    ("train pong.py", "there is no file pong.py"),
+    ("eval no.such.module:GAME", "cannot be imported: No module named 'no'"),
+    ("eval protege.games:GAME", "holds nothing under the name GAME"),
+    ("eval --games 4 tempest", "the game comes first"),
+    ("match tempest", "Tempest has no command match: it has eval, export"),
+    ("play echelon", "Echelon has no command play"),
+    ("runs lst", "not 'lst'; did you mean list?"),
+    ("bench tempest-sin", "did you mean tempest-sim"),
+])  # fmt: skip
+def test_a_mistake_is_answered_in_one_line_with_what_there_is(words, answer, capsys):
+    assert cli.main(words.split()) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("protege: ") and answer in line
+
+
+def test_a_command_without_its_game_or_with_a_wrong_value_is_refused_with_code_2(capsys):
+    assert cli.main(["eval"]) == 2
+    assert "protege eval needs a game" in capsys.readouterr().err
     with pytest.raises(SystemExit) as stop:
-        cli.main(words)
-    assert stop.value.code == 2
-    assert capsys.readouterr().err
+        cli.main(["eval", "tempest", "--games", "many"])
+    assert stop.value.code == 2 and capsys.readouterr().err
 
 
 def test_a_problem_the_user_can_mend_is_one_line_on_stderr(monkeypatch, capsys):
     error = ProtegeError("level 0 was asked for,\nlevels are 1 to 99")
-    monkeypatch.setitem(cli.RUN, cli.Doctor, failing(error))
+    monkeypatch.setitem(cli.COMMANDS, "doctor", failing(error))
     assert cli.main(["doctor"]) == 2
     streams = capsys.readouterr()
     assert streams.err == "protege: level 0 was asked for, levels are 1 to 99\n" and streams.out == ""
 
 
 def test_other_errors_are_not_hidden(monkeypatch):
-    monkeypatch.setitem(cli.RUN, cli.Doctor, failing(ZeroDivisionError()))
+    monkeypatch.setitem(cli.COMMANDS, "doctor", failing(ZeroDivisionError()))
     with pytest.raises(ZeroDivisionError):
         cli.main(["doctor"])
 
 
 def test_ctrl_c_ends_quietly(monkeypatch, capsys):
-    monkeypatch.setitem(cli.RUN, cli.Doctor, failing(KeyboardInterrupt()))
+    monkeypatch.setitem(cli.COMMANDS, "doctor", failing(KeyboardInterrupt()))
     assert cli.main(["doctor"]) == 130
     assert capsys.readouterr() == ("", "")
 
@@ -87,8 +123,8 @@ def test_ctrl_c_ends_quietly(monkeypatch, capsys):
 def test_a_reader_that_goes_away_is_no_error():
     # More output than a pipe holds, so that the write is still going on when the reader has gone.
     code = (
-        "import sys\nfrom protege import cli\n"
-        "cli.RUN[cli.Doctor] = lambda _: print('line\\n' * 100_000) or 0\n"
+        "import sys\nfrom protege.cli import __main__ as cli\nfrom protege.cli.doctor import Doctor\n"
+        "cli.COMMANDS['doctor'] = cli.Command(Doctor, lambda _: print('line\\n' * 100_000) or 0)\n"
         "sys.exit(cli.main(['doctor']))"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as writer:
@@ -115,13 +151,25 @@ def test_runs_of_another_folder_are_found_by_name(words, tmp_path, capsys):
 
 
 def test_players_may_be_given_several_times(monkeypatch):
-    seen: list[Eval] = []
-
-    def remember(command: Eval) -> int:
-        seen.append(command)
-        return 0
-
-    monkeypatch.setitem(cli.RUN, Eval, remember)
+    seen = []
+    eval_command = games()["tempest"].commands["eval"]
+    command = Command(eval_command.options, lambda options: seen.append(options) or 0)
+    monkeypatch.setitem(games()["tempest"].commands, "eval", command)
     assert cli.main(["eval", "tempest", "--player", "teacher", "--player", "random", "--games", "7"]) == 0
     assert seen[0].player == ("teacher", "random") and seen[0].games == 7
     assert seen[0].max_frames == 200_000 and seen[0].level == 1 and seen[0].difficulty == "medium"
+
+
+def test_nothing_but_the_table_names_a_game():
+    package = Path(protege.__file__).parent
+    rooms = ("learn", "train", "runs", "league", "dashboard", "cli")
+    files = [
+        path
+        for room in rooms
+        for ending in ("py", "js", "html", "css")
+        for path in package.glob(f"{room}/**/*.{ending}")
+    ]
+    found = re.compile("|".join(BUILT_IN), re.IGNORECASE)
+    strays = [f"{path.relative_to(package)}:{number}: {line.strip()[:80]}" for path in files if "vendor" not in path.parts
+              for number, line in enumerate(path.read_text().splitlines(), 1) if found.search(line)]  # fmt: skip
+    assert len(files) > 50 and strays == []

@@ -615,10 +615,10 @@ def test_a_page_that_cannot_start_is_told_and_stops_nothing(tmp_path):
     assert "no page can be served at 256.0.0.1" in lines[0]
 
 
-@pytest.mark.parametrize("command", ["dashboard", "watch", "play"])
+@pytest.mark.parametrize("command", ["dashboard", "watch tempest", "watch echelon", "play"])
 def test_the_commands_explain_every_option(command, capsys):
     with pytest.raises(SystemExit) as stop:
-        cli.main([command, "--help"])
+        cli.main([*command.split(), "--help"])
     rows = [line.strip("│ ") for line in capsys.readouterr().out.splitlines()]  # with or without boxes around them
     assert stop.value.code == 0 and any(row.startswith("--port") for row in rows)
     for row, following in zip(rows, [*rows[1:], ""]):

@@ -4,12 +4,14 @@ Also tells from a recorded battle how each side plays: how it moves, how it shoo
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from protege.games import Contests
 from protege.games.echelon.agents.match import Match, Setting, find_player, play
 from protege.games.echelon.agents.match import Result as Played
 from protege.games.echelon.recordings.battle_report import flag
@@ -63,7 +65,9 @@ def signature(setting: Setting = Setting()) -> dict[str, Any]:
 class Contest:
     """Plays matches of one league."""
 
-    def __init__(self, signature_of_league: Mapping[str, Any], threads: int = 1) -> None:
+    sides = 2
+
+    def __init__(self, signature_of_league: Mapping[str, Any], threads: int = 1, games: int = 1) -> None:
         of = signature_of_league
         x, y = of["size"]
         self.setting = Setting(find_roster(of["roster"]).name, (int(x), int(y)), int(of["length"]), RULES[of["rules"]])
@@ -105,6 +109,22 @@ class Contest:
             ended=lambda i, result: ended(split + i, result),
         )  # fmt: skip
         return [found[i] for i in range(len(matches))]
+
+
+@dataclass(frozen=True)
+class LeagueSettings:
+    """What the matches of a new league are like."""
+
+    roster: str = "10v10"  # how many against how many
+    size: int = 100  # columns on each side of the map
+    length: int = 500  # decisions in a battle, four a second
+
+    def signature(self) -> dict[str, Any]:
+        """Of such a league."""
+        return signature(Setting(find_roster(self.roster).name, (self.size, self.size), self.length))
+
+
+CONTESTS: Final = Contests(SCRIPTED, ANCHOR, LeagueSettings.signature, Contest, LeagueSettings)
 
 
 def style(recording: Recording, team: int) -> dict[str, float]:

@@ -9,7 +9,7 @@ from protege.games.echelon.task.rewards import RewardConfig
 from protege.learn.optimise import find_device
 from protege.learn.ppo import PPOConfig
 from protege.runs.metrics import near
-from protege.train.session import clocks_ignored
+from protege.train.session import Ignored, clocks_ignored
 
 SELF: Final = "self"  # the opponent that is the pupil itself, learning too
 
@@ -105,9 +105,8 @@ class EchelonConfig:
 
     minutes: float = 60.0  # wall-clock budget, start-up and compilation included; 0 for none
     agent_steps: int = 0  # budget in decisions of single mechs instead of minutes; 0 for none
-    until: float = (
-        0.0  # success, the lower end in an evaluation, at which it ends before its budget, once no advice is given
-    )
+    # success rate, the lower end in an evaluation, at which it ends before its budget, once no advice is given
+    until: float = 0.0
     seed: int = 1  # of the maps, the battles, the network and the exploration
     stages: tuple[str, ...] = ("squad",)  # what is practised, in this order; a wrong name is answered with all
     opponents: tuple[str, ...] = ()  # instead of the stages' own: hard expert=0.5 self, a run or a checkpoint
@@ -238,11 +237,25 @@ def check(config: EchelonConfig) -> None:
     stages_of(config)
 
 
-def ignored(config: EchelonConfig) -> dict[str, str]:
-    """Settings that have no effect with the others as they are, by the beginning of their flags; and what would."""
+def ignored(config: EchelonConfig) -> dict[str, Ignored]:
+    """Settings that have no effect with the others as they are."""
     found = clocks_ignored(config)
     if not config.imitation:
-        found |= dict.fromkeys(
-            ("--advisor", "--imitation-share"), "is about advice, and none is given: add --imitation 3"
-        )
+        advice = Ignored("nobody's advice is imitated", ("--imitation 3",))
+        found |= {"--advisor": advice, "--imitation-share": advice}
     return found
+
+
+# What settings were called when older runs were stored.
+RENAMED: Final = {
+    "sampled_exams": "eval_sampled",
+    "exam_matches": "eval_matches",
+    "exam_seconds": "eval_seconds",
+    "exam_every": "eval_every",
+    "ppo.discount": "ppo.gamma",
+    "ppo.trace": "ppo.gae_lambda",
+    "ppo.gradient_limit": "ppo.max_grad_norm",
+    "ppo.kl_limit": "ppo.target_kl",
+    "ppo.parts": "ppo.microbatches",
+    "rewards.discount": "rewards.gamma",
+}

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from protege.games.echelon.agents.pupil import KIND
 from protege.games.echelon.task.env import TASK_VERSION
-from protege.games.echelon.training.config import PRESETS, EchelonConfig, check, ignored
+from protege.games.echelon.training.config import PRESETS, RENAMED, EchelonConfig, check, ignored
 from protege.games.echelon.training.league_agent import admit
 from protege.games.echelon.training.metrics import metrics_of
 from protege.games.echelon.training.session import EchelonSession
@@ -52,4 +52,5 @@ TRAINER: Final = Trainer(
     admit=admit,
     ignored=ignored,
     upgrade=upgrade,
+    renamed=RENAMED,
 )

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from protege.games import Contests
 from protege.games.tempest.agents.players import BUILT_IN, Player, find_player, words
 from protege.games.tempest.rules import ram, sim
 from protege.games.tempest.rules.ram import Rows
@@ -59,11 +60,13 @@ def signature(setting: Setting = Setting()) -> dict[str, Any]:
 class Contest:
     """Plays matches of one league."""
 
-    def __init__(self, signature_of_league: Mapping[str, Any], threads: int = 1) -> None:
+    sides = 1
+
+    def __init__(self, signature_of_league: Mapping[str, Any], threads: int = 1, games: int = 1) -> None:
         self.setting = Setting(**{name: int(signature_of_league[name]) for name in asdict(Setting())})
         self.signature = signature(self.setting)
         self.threads = threads
-        self.ahead = 1  # games that are played together at least: many side by side take hardly longer than one
+        self.ahead = games  # that are played together at least: many side by side take hardly longer than one
         self._played: dict[tuple[str, int], Figures] = {}  # by player and map
         self.check = cache(find_player)  # raises unless this is a player; its network is built once to see
 
@@ -112,6 +115,9 @@ class Contest:
                 }
                 if new[i] in maps:
                     ended(new[i])
+
+
+CONTESTS: Final = Contests(SCRIPTED, ANCHOR, lambda settings: signature(), Contest)
 
 
 SUMS: Final = ("frames", "fire", "zap", "turning", "still", "reversals")

@@ -13,7 +13,7 @@ from protege.learn.optimise import find_device
 from protege.learn.pqn import PQNConfig
 from protege.learn.rainbow import RainbowConfig
 from protege.learn.replay import ReplayConfig
-from protege.train.session import clocks_ignored
+from protege.train.session import Ignored, clocks_ignored
 
 
 @dataclass(frozen=True)
@@ -161,10 +161,40 @@ def device_of(config: TempestConfig) -> torch.device:
     return find_device(config.device)
 
 
-def ignored(config: TempestConfig) -> dict[str, str]:
-    """Settings that have no effect with the others as they are, by the beginning of their flags; and what would."""
-    other = "rainbow" if config.learner == "pqn" else "pqn"
-    found = {f"--{other}.": f"is a setting of learner {other}, and {config.learner} learns: use --{config.learner}."}
-    if config.learner != "rainbow":
-        found["--save-replay"] = "keeps the memory of learner rainbow: add --learner rainbow"
+def ignored(config: TempestConfig) -> dict[str, Ignored]:
+    """Settings that have no effect with the others as they are."""
+    learner, other = config.learner, "rainbow" if config.learner == "pqn" else "pqn"
+    why = f"it is a setting of learner {other}, and {learner} learns"
+    found = {f"--{other}.": Ignored(why, (f"--{learner}.", f"--learner {other}"))}
+    if learner != "rainbow":
+        found["--save-replay"] = Ignored(why, ("--learner rainbow",))
     return found | clocks_ignored(config)
+
+
+# What settings were called when older runs were stored; groups end with a dot.
+RENAMED: Final = {
+    "widths": "pqn.widths",
+    "epsilon": "pqn.epsilon",
+    "epsilon_frames": "pqn.epsilon_frames",
+    "distillation": "pqn.distillation",
+    "exam_games": "eval_games",
+    "exam_frames": "eval_frames",
+    "exam_seconds": "eval_seconds",
+    "exam_every": "eval_every",
+    "rainbow.learner.": "rainbow.",
+    "pqn.discount": "pqn.gamma",
+    "pqn.trace": "pqn.lambda_",
+    "pqn.gradient_limit": "pqn.max_grad_norm",
+    "pqn.averaging": "pqn.ema",
+    "rainbow.target_every": "rainbow.target_sync_every",
+    "rainbow.gradient_limit": "rainbow.max_grad_norm",
+    "rainbow.cloning": "rainbow.bc_weight",
+    "rainbow.final_cloning": "rainbow.final_bc_weight",
+    "rainbow.cloning_frames": "rainbow.bc_frames",
+    "rainbow.cloning_fall": "rainbow.bc_fall",
+    "rainbow.samples_per_frame": "rainbow.replay_ratio",
+    "rainbow.averaging": "rainbow.ema",
+    "rainbow.replay.steps": "rainbow.replay.n_step",
+    "rainbow.replay.discount": "rainbow.replay.gamma",
+    "rainbow.replay.exponent": "rainbow.replay.priority_alpha",
+}

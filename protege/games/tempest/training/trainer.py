@@ -8,7 +8,7 @@ from typing import Any, Final
 from protege.games.tempest.agents import attention, network
 from protege.games.tempest.arcade.bridge import BridgeConfig
 from protege.games.tempest.task.env import TASK_VERSION
-from protege.games.tempest.training.config import PRESETS, TempestConfig, check, ignored
+from protege.games.tempest.training.config import PRESETS, RENAMED, TempestConfig, check, ignored
 from protege.games.tempest.training.metrics import METRICS
 from protege.games.tempest.training.pqn import PQNSession
 from protege.games.tempest.training.rainbow import RainbowSession
@@ -67,6 +67,7 @@ TRAINER: Final = Trainer(
     ignored=ignored,
     typical=typical,
     upgrade=upgrade,
+    renamed=RENAMED,
 )
 
 

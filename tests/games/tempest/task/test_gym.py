@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-import protege.games.tempest  # noqa: F401 - registers the environment
+import protege.games.tempest.task  # noqa: F401 - registers the environment
 from protege import ProtegeError
 from protege.games.tempest.rules import ram, sim
 from protege.games.tempest.task import drawing, observation
@@ -22,7 +22,7 @@ from protege.games.tempest.task.gym import Options, TempestEnv, TempestVectorEnv
 from protege.games.tempest.task.observation import HIDDEN
 from protege.seeds import TRAINING, seed_of
 
-NAME = "protege.games.tempest:protege/Tempest-v0"
+NAME = "protege.games.tempest.task:protege/Tempest-v0"
 STAY = 0  # no button, no turn
 FIRE = 22
 DEATHS = {f"deaths_{name}" for name in ram.DEATH_NAMES}
@@ -80,7 +80,7 @@ def test_make_vec_uses_the_batched_engine():
 
 def test_importing_the_game_registers_it_without_loading_the_compiler():
     words = (
-        "import sys, protege.games.tempest, gymnasium; assert 'protege/Tempest-v0' in gymnasium.registry; "
+        "import sys, protege.games.tempest.task, gymnasium; assert 'protege/Tempest-v0' in gymnasium.registry; "
         "print(sorted({'numba', 'torch', 'protege.games.tempest.task.env'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, timeout=120)

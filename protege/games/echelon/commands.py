@@ -1,26 +1,23 @@
-"""`protege match`, `eval`, `watch` and `record` of the mechs' game: battles played, measured, shown, told, filmed."""
+"""Echelon's own commands: battles played, measured, shown, told, filmed."""
 
 import json
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Final
 
-import tyro
-from tyro.conf import FlagCreatePairsOff, Positional
+from tyro.conf import Positional
 
 from protege import ProtegeError
+from protege.cli.page import serve_page
 from protege.cli.tables import print_table
+from protege.games import Command
 from protege.machine import usable_cores
-
-Mechs = Literal["echelon"]
 
 
 @dataclass(frozen=True)
 class Match:
     """Let two sides fight one battle and record it."""
 
-    game: Positional[Mechs]  # the game to play
     # who leads blue: trivial, easy, medium, hard, expert, champion, random, a run, a checkpoint, package.module:Class
     blue: str = "champion"
     red: str = "expert"  # who leads red
@@ -32,7 +29,7 @@ class Match:
 
 
 @dataclass(frozen=True)
-class EvalEchelon:
+class Eval:
     """Measure one side against another: every map is played twice, with the sides swapped."""
 
     # who leads blue: trivial, easy, medium, hard, expert, champion, random, a run, a checkpoint, package.module:Class
@@ -47,7 +44,7 @@ class EvalEchelon:
 
 
 @dataclass(frozen=True)
-class WatchEchelon:
+class Watch:
     """Watch battles in the browser: a recorded one, two side by side, or those of a training as they finish."""
 
     # The file that "protege match echelon" wrote. Without it, or --run, the newest battle of any run; and where there
@@ -63,7 +60,7 @@ class WatchEchelon:
 
 
 @dataclass(frozen=True)
-class RecordEchelon:
+class Record:
     """Film a battle as a GIF, MP4 or WebM file: a recorded one, or one that is fought for the film."""
 
     out: Path  # the file to write; its ending chooses the format: .gif, .mp4 or .webm
@@ -102,7 +99,7 @@ def run_match(command: Match) -> int:
     return 0
 
 
-def run_eval_echelon(command: EvalEchelon) -> int:
+def run_eval(command: Eval) -> int:
     from protege.games.echelon.agents.match import Setting, evaluate
 
     found = evaluate(
@@ -120,10 +117,9 @@ def run_eval_echelon(command: EvalEchelon) -> int:
     return 0
 
 
-def run_watch_echelon(command: WatchEchelon) -> int:
+def run_watch(command: Watch) -> int:
     from urllib.parse import urlencode
 
-    from protege.cli.playing import serve_page
     from protege.games.echelon.page.views import EchelonViews
     from protege.games.echelon.recordings.recording import Recording
     from protege.runs.run import open_run
@@ -143,10 +139,10 @@ def run_watch_echelon(command: WatchEchelon) -> int:
     if not command.recording and not EchelonViews(command.runs).about()["battles"]:
         return _watch_new_battle(command)
     settings = {"given": 0, "beside": 1} if command.beside else {"given": 0} if command.recording else {}
-    return serve_page(command, f"/echelon/battle?{urlencode(settings)}", recordings=recordings)
+    return serve_page(command, f"/echelon/battle?{urlencode(settings)}", {"echelon": recordings})
 
 
-def _tell(command: WatchEchelon) -> int:
+def _tell(command: Watch) -> int:
     from protege.games.echelon.agents.match import tell
 
     if command.recording is None:
@@ -156,21 +152,20 @@ def _tell(command: WatchEchelon) -> int:
     return 0
 
 
-def _watch_new_battle(command: WatchEchelon) -> int:
+def _watch_new_battle(command: Watch) -> int:
     """There is nothing to show yet, so the champion fights."""
     from tempfile import TemporaryDirectory
 
-    from protege.cli.playing import serve_page
     from protege.games.echelon.agents.match import fight
 
     with TemporaryDirectory() as folder:
         print("no battle is recorded yet: the champion fights expert (protege match echelon makes others)", flush=True)
         path = Path(folder) / "champion-expert.rec"
         fight("champion", "expert", path)
-        return serve_page(command, "/echelon/battle?given=0", recordings=[path])
+        return serve_page(command, "/echelon/battle?given=0", {"echelon": [path]})
 
 
-def run_record_echelon(command: RecordEchelon) -> int:
+def run_record(command: Record) -> int:
     from tempfile import TemporaryDirectory
 
     from protege.games.echelon.agents.match import Setting, fight
@@ -199,20 +194,9 @@ def run_record_echelon(command: RecordEchelon) -> int:
     return 0
 
 
-_COMMANDS: dict[str, tuple[type[Any], Callable[[Any], int]]] = {
-    "eval": (EvalEchelon, run_eval_echelon),
-    "watch": (WatchEchelon, run_watch_echelon),
-    "record": (RecordEchelon, run_record_echelon),
+COMMANDS: Final = {
+    "eval": Command(Eval, run_eval),
+    "match": Command(Match, run_match),
+    "watch": Command(Watch, run_watch),
+    "record": Command(Record, run_record),
 }
-
-
-def is_echelon(arguments: Sequence[str]) -> bool:
-    """Whether this is a command that has other options for this game."""
-    return len(arguments) > 1 and arguments[1] == "echelon" and arguments[0] in _COMMANDS
-
-
-def run_echelon(arguments: Sequence[str]) -> int:
-    """`protege eval echelon ...`, `protege watch echelon ...` or `protege record echelon ...`."""
-    kind, run = _COMMANDS[arguments[0]]
-    prog = f"protege {arguments[0]} echelon"
-    return run(tyro.cli(kind, prog=prog, args=arguments[2:], config=(FlagCreatePairsOff,)))

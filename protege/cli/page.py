@@ -1,0 +1,89 @@
+"""`protege dashboard`, and the page as other commands open it: with what each game can show."""
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tyro.conf import UseAppendAction
+
+from protege.games import BUILT_IN, find_game
+
+if TYPE_CHECKING:
+    from protege.dashboard.process import ServerProcess
+
+
+@dataclass(frozen=True)
+class Dashboard:
+    """Serve the page: every run of a folder, past or present, with live play and controls."""
+
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    run: str | None = None  # the run to show first; without it, the newest
+    game: UseAppendAction[tuple[str, ...]] = ()  # a game of your own to show as well, as package.module:GAME or a file
+    host: str = "127.0.0.1"  # the address to listen at; 0.0.0.0 lets other machines see the page
+    port: int = 8765  # the port, or the next one that is free
+    no_browser: bool = False  # do not open a browser
+    until_stdin_closes: bool = False  # end when standard input does: how a training takes its page along
+
+
+def run_dashboard(command: Dashboard) -> int:
+    if command.until_stdin_closes and hasattr(os, "nice"):
+        os.nice(5)  # beside a training, which is what the machine is busy for
+    view = f"/run/{command.run}" if command.run else ""
+    named: dict[str, Sequence[Any]] = dict.fromkeys(command.game, ())
+    return serve_page(command, view, named, until_stdin_closes=command.until_stdin_closes)
+
+
+class PageCommand(Protocol):
+    """What every command says that serves the page."""
+
+    @property
+    def runs(self) -> Path | None: ...
+    @property
+    def host(self) -> str: ...
+    @property
+    def port(self) -> int: ...
+    @property
+    def no_browser(self) -> bool: ...
+
+
+def serve_page(
+    command: PageCommand, view: str, named: Mapping[str, Sequence[Any]] | None = None, until_stdin_closes: bool = False
+) -> int:
+    """Serve until Ctrl-C, with the page opened at a view.
+
+    `named` holds, by game, the players or recordings that the command line names: a page could not do so by itself.
+    """
+    import webbrowser
+
+    from protege.dashboard.server import Served, serve
+
+    def ready(page: Served) -> None:
+        print(f"dashboard: {page.link(view)}", flush=True)
+        if page.note:
+            print(f"  {page.note}", flush=True)
+        has_screen = sys.platform != "linux" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+        if not command.no_browser and has_screen:  # without one, a text browser might take over the terminal
+            webbrowser.open(page.link(view))
+
+    named = named or {}
+    games = [find_game(place) for place in dict.fromkeys([*BUILT_IN, *named])]
+    views = {game.name: game.views(command.runs, named.get(game.place, ())) for game in games if game.views}
+    serve(
+        views, folder=command.runs, host=command.host, port=command.port, ready=ready,
+        until_stdin_closes=until_stdin_closes,
+    )  # fmt: skip
+    return 0
+
+
+def page_beside(tell: Callable[[str], None], runs: Path, place: str = "") -> "ServerProcess":
+    """The page of a folder of runs in a process of its own; `tell` gets the line that says where it is.
+
+    A game of the user's own, at `place`, is shown there as well.
+    """
+    from protege.dashboard.process import ServerProcess
+
+    own = ["--game", place] if place and place not in BUILT_IN else []
+    return ServerProcess(["dashboard", "--no-browser", "--runs", str(runs), *own], tell)

@@ -1,0 +1,391 @@
+"""Tempest's own commands: players measured, recorded, watched, played against, exported; arcade clients served."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from tyro.conf import Positional, UseAppendAction
+
+from protege import ProtegeError
+from protege.cli.evaluate import print_results
+from protege.cli.page import page_beside, serve_page
+from protege.cli.tables import size
+from protege.cli.train import kept_at, latest_run, minutes_for_more, print_next_steps, stored_config, trained
+from protege.games import Command, find_game
+from protege.machine import usable_cores
+
+if TYPE_CHECKING:
+    from protege.games.tempest.arcade.bridge import BridgeConfig
+
+
+@dataclass(frozen=True)
+class Eval:
+    """Measure players: every player plays the same games, each fixed by its seed."""
+
+    # Who plays: champion, teacher, teacher-full, random, the name of a run, the path of a checkpoint, or your own
+    # package.module:Class. Without it, champion.
+    player: UseAppendAction[tuple[str, ...]] = ()
+    games: int = 200  # games for each player
+    seed: int = 1  # the games follow from this number: the same seed gives the same games
+    level: int = 1  # the level to start at, 1 to 99
+    difficulty: Literal["easy", "medium", "hard"] = "medium"  # the cabinet's difficulty switch
+    lives: int = 3  # lives at the start
+    max_frames: int = 200_000  # a game still running after so many frames is cut and counted as truncated
+    threads: int = 0  # threads that play; 0 uses every core
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    json: bool = False  # also print one flat JSON object for each player, the last line among them
+
+
+def run_eval(command: Eval) -> int:
+    from protege.games.tempest.agents.players import evaluate, find_player
+    from protege.games.tempest.rules.sim import Cabinet
+
+    names = command.player or ("champion",)
+    players = [find_player(name, command.runs) for name in names]  # before the first game: a typo costs no time
+    cabinet = Cabinet(lives=command.lives, difficulty=command.difficulty)
+    results = []
+    for name, player in zip(names, players, strict=True):
+        with _counting(name, player, command.games) as counted:
+            results.append(
+                evaluate(
+                    name,
+                    player=counted,
+                    games=command.games,
+                    seed=command.seed,
+                    level=command.level,
+                    cabinet=cabinet,
+                    max_frames=command.max_frames,
+                    threads=command.threads or usable_cores(),
+                )
+            )
+    title = f"Tempest from level {command.level}, {command.games} games each, seed {command.seed}"
+    print_results(find_game("tempest"), results, title)
+    if command.json:
+        for result in results:
+            print(json.dumps(result))
+    return 0
+
+
+class _Counted:
+    """A player that tells how many of its games are over: those that it is asked about no more."""
+
+    def __init__(self, player: Any, tell: Callable[[int], None]):
+        self.player, self.tell = player, tell
+        self.before = self.begun = self.left = 0  # games of earlier batches, of this one, and what is left of it
+
+    def act(self, frames: Any) -> Any:
+        left = len(frames.score)
+        if left != self.left:
+            if left > self.left:  # a new batch
+                self.before, self.begun = self.before + self.begun, left
+            self.left = left
+            self.tell(self.before + self.begun - left)
+        return self.player.act(frames)
+
+
+@contextmanager
+def _counting(name: str, player: Any, games: int) -> Iterator[Any]:
+    """The player, with a bar of its finished games if stderr is a terminal; stdout is for results."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
+
+    from protege.games.tempest.agents.players import Scripted
+
+    console = Console(stderr=True)
+    name_and_bar = Progress.get_default_columns()[:2]
+    with Progress(
+        *name_and_bar, MofNCompleteColumn(), "games over", TimeElapsedColumn(),
+        console=console, transient=True, disable=not console.is_terminal,
+    ) as bar:  # fmt: skip
+        scripted = isinstance(player, Scripted)  # then games run in compiled code, which tells nothing on the way
+        task = bar.add_task(escape(name), total=None if scripted else games)
+        yield player if scripted else _Counted(player, lambda over: bar.update(task, completed=over))
+
+
+@dataclass(frozen=True)
+class Record:
+    """Record a game as a GIF, MP4 or WebM file. A game still running after 200,000 frames is cut there."""
+
+    out: Path  # the file to write; its ending chooses the format: .gif, .mp4 or .webm
+    player: str = "champion"  # who plays, as in "protege eval"
+    seed: int = 1  # the game follows from this number
+    level: int = 1  # the level to start at
+    best_of: int = 1  # play so many games and record the one with the highest score
+    seconds: float = 45.0  # keep the last so many seconds of the game; 0 keeps all of it
+    until_level: int = 0  # end when this level is done; 0 goes on until the game is over
+    size: int = 360  # width and height of the picture
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    json: bool = False  # also print one flat JSON object on the last line
+
+
+def run_record(command: Record) -> int:
+    from rich.console import Console
+    from rich.markup import escape
+
+    from protege.games.tempest.agents.players import MOST_FRAMES, record
+
+    with Console(stderr=True).status(f"{escape(command.player)} plays; a game is cut after {MOST_FRAMES:,} frames"):
+        made = record(
+            command.player,
+            command.out,
+            seed=command.seed,
+            level=command.level,
+            best_of=command.best_of,
+            seconds=command.seconds,
+            until_level=command.until_level,
+            size=command.size,
+            runs=command.runs,
+        )
+    whole = "the whole game" + (f" until level {command.until_level} was done" if command.until_level else "")
+    part = whole if made["first_tick"] == 0 else f"{command.seconds:g} seconds"
+    cut = f", cut after {MOST_FRAMES:,} frames" if made["truncated"] else ""
+    print(
+        f"{made['file']}: {part} of {made['player']}, seed {made['seed']} game {made['game']}, "
+        f"{made['score']:,} points, level {made['level']}{cut} ({made['bytes'] / 1e6:.1f} MB)"
+    )
+    if command.json:
+        print(json.dumps(made))
+    return 0
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Watch a player in the browser: its games as glowing vectors, what it chooses and why."""
+
+    player: str = "champion"  # who plays, as in "protege eval"
+    level: int = 1  # the level to start at, 1 to 99
+    games: Literal[1, 4, 9, 16] = 1  # games side by side
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    host: str = "127.0.0.1"  # the address to listen at; 0.0.0.0 lets other machines see the page
+    port: int = 8765  # the port, or the next one that is free
+    no_browser: bool = False  # do not open a browser
+
+
+def run_watch(command: Watch) -> int:
+    from urllib.parse import urlencode
+
+    if not 1 <= command.level <= 99:
+        raise ProtegeError(f"level must be 1 to 99; got {command.level}")
+    settings = {"player": command.player, "level": command.level, "games": command.games}
+    return serve_page(command, f"/tempest/live?{urlencode(settings)}", {"tempest": (command.player,)})
+
+
+@dataclass(frozen=True)
+class Play:
+    """Play yourself, in the browser: keyboard, mouse or wheel, with the champion on the same seed beside you."""
+
+    runs: Path | None = None  # the folder that holds runs and high scores; without it PROTEGE_RUNS, or else ./runs
+    host: str = "127.0.0.1"  # the address to listen at; 0.0.0.0 lets other machines see the page
+    port: int = 8765  # the port, or the next one that is free
+    no_browser: bool = False  # do not open a browser
+
+
+def run_play(command: Play) -> int:
+    return serve_page(command, "/tempest/play")
+
+
+@dataclass(frozen=True)
+class Export:
+    """Write a pupil as an ONNX model that other programs can run, with a description of its input and output."""
+
+    run: Positional[str]  # the name of a run (its best pupil), the path of a checkpoint, champion or champion-visible
+    out: Path  # the folder to write model.onnx, description.json and README.md into
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    json: bool = False  # also print one flat JSON object on the last line
+
+
+def run_export(command: Export) -> int:
+    from protege.games.tempest.agents.export import export
+
+    made = export(command.run, command.out, command.runs)
+    print(
+        f"{made['model']}: {made['player']}, {size(made['bytes'])}\n"
+        f"Checked on {made['frames']:,} frames of real games, action values up to {made['largest_value']:.3g}:\n"
+        f"  against torch     largest difference {made['difference_torch']:.1e}\n"
+        f"  against the pupil as it plays, difference {made['difference_played']:.1e}, "
+        f"same move in {made['same_moves']:,}\n"
+        f"{command.out / 'README.md'} shows how to use it."
+    )
+    if command.json:
+        print(json.dumps(made))
+    return 0
+
+
+@dataclass(frozen=True)
+class Serve:
+    """Train on arcade clients: emulators that connect to this server, here or on other machines; or only play them.
+
+    Settings beside these are those of a preset, or of the run that is resumed, which may have begun on the simulator:
+    protege train tempest --learner rainbow --run NAME, then protege serve --resume --run NAME.
+    """
+
+    run: str | None = None  # the run's name; without it, one made from the date
+    resume: bool = False  # go on with the run of that name, or with the latest
+    preset: Literal["smoke", "laptop", "full"] | None = None  # settings of a new run; without it, full
+    no_dashboard: bool = False  # do not serve the page
+    no_train: bool = False  # only play, and report what the games came to
+    player: str = "champion"  # with --no-train: who plays, as in "protege eval"
+    games: int = 0  # with --no-train: stop after so many games; 0 for no limit
+    minutes: float = 0.0  # stop after so many minutes, with --resume of the whole run; 0 for no limit
+    host: str = "127.0.0.1"  # the address to listen at; 0.0.0.0 lets other machines in, with a token or an allow-list
+    port: int = 9999  # the port, which other machines' firewalls must let through
+    token: str = ""  # what clients must know; the environment variable PROTEGE_TOKEN does as well, and stays private
+    allow: UseAppendAction[tuple[str, ...]] = ()  # an address or network clients may come from, as often as needed
+    start_level: int = 0  # the level clients start at, 1 to 81, where they can be told; 0 leaves it to them
+    start_advanced: bool = False  # they start at the highest level the machine offers
+    long_replies: bool = False  # replies of five bytes, as newer public clients want them
+    max_frames: int = 200_000  # a game still running after so many frames counts as it stands
+    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    json: bool = False  # also print one flat JSON object on the last line
+
+
+def run_serve(command: Serve) -> int:
+    from protege.games.tempest.agents.players import find_player
+    from protege.games.tempest.arcade.bridge import BridgeConfig
+    from protege.games.tempest.arcade.serve import play_clients
+    from protege.games.tempest.arcade.wire import Start
+    from protege.runs.run import runs_folder
+
+    config = BridgeConfig(
+        host=command.host,
+        port=command.port,
+        token=command.token or os.environ.get("PROTEGE_TOKEN", ""),
+        allow=command.allow,
+        long_replies=command.long_replies,
+        start=Start(command.start_level, command.start_advanced),
+        longest_game=command.max_frames,
+        screens=runs_folder(command.runs),
+    )
+    if not command.no_train:
+        return _train_on_clients(command, config)
+    player = find_player(command.player, command.runs)
+
+    def tell(line: str) -> None:
+        print(line, flush=True)
+
+    with ExitStack() as ending:
+        if not command.no_dashboard:
+            ending.callback(page_beside(tell, runs_folder(command.runs)).close)
+        found = play_clients(
+            command.player, player, config, minutes=command.minutes, games=command.games, tell=tell
+        )  # fmt: skip
+    if found["games"]:
+        print(
+            f"{found['player']}: {found['score_mean']:,.0f} points on average "
+            f"({found['score_mean_low']:,.0f}–{found['score_mean_high']:,.0f}) in {found['games']} games, "
+            f"{found['points_per_life']:,.0f} a life, level {found['level_mean']:.1f}"
+        )
+    else:
+        print("No game was played from its beginning to its end.")
+    if command.json:
+        print(json.dumps(found))
+    return 0
+
+
+def _train_on_clients(command: Serve, bridge: "BridgeConfig") -> int:
+    from protege.games.tempest.training.trainer import arcade_trainer
+
+    trainer = arcade_trainer(bridge)
+    began, name, settings = time.monotonic(), command.run, trainer.presets[command.preset or "full"]
+    if command.resume:
+        if command.preset is not None:
+            raise ProtegeError("a resumed run has its own settings: leave out --preset")
+        name = name or latest_run("tempest", command.runs, "rainbow")
+        settings = stored_config(name, command.runs, trainer)
+        if settings.learner != "rainbow":
+            raise ProtegeError(
+                f"run {name} was trained by {settings.learner}; only rainbow learns from arcade clients. "
+                f"To let it play them: protege serve --no-train --player {name}{kept_at(command.runs)}"
+            )
+    settings = replace(settings, learner="rainbow", minutes=command.minutes, frames=0, deterministic=False)
+    with ExitStack() as ending:
+        run = trained(
+            trainer, settings, began, ending, name=name, resume=command.resume, runs=command.runs,
+            dashboard=not command.no_dashboard,
+        )  # fmt: skip
+    known_as = run.name + kept_at(command.runs)
+    longer = minutes_for_more(run, 20)
+    print_next_steps([
+        ("Go on", f"protege serve --resume --run {known_as}"),
+        ("On the simulator", f"protege train tempest --resume --run {known_as} --minutes {longer}"),
+        ("Measure it", f"protege eval tempest --player {known_as} --player teacher"),
+    ])  # fmt: skip
+    if command.json:
+        print(json.dumps(asdict(run.summary()) | {"seconds": time.monotonic() - began}))
+    return 0
+
+
+@dataclass(frozen=True)
+class Mame:
+    """Start MAME clients that play Tempest for a server, and keep them alive until Ctrl-C.
+
+    Needs MAME and your own copy of the ROM set tempest1; says what is missing.
+    """
+
+    clients: int = 1  # games at once, 1 to 36; each takes about 200 MB of memory and up to one core
+    serve: bool = False  # also start the server, at the address of --server: learner, page and clients in one command
+    server: str | None = None  # whom to play for, HOST:PORT; without it 127.0.0.1:9999
+    token: str = ""  # what the server asks for; the environment variable PROTEGE_TOKEN does as well
+    mame: Path | None = None  # the emulator; without it, the one on the PATH or in the usual places
+    rom_path: Path | None = None  # the folder that holds tempest1.zip; without it, where MAME looks itself
+    visible: bool = False  # show the games in windows, at the arcade's speed
+    frameskip: int | None = None  # with --visible: skip so many pictures after each, and run as fast as that allows
+    start_level: int | None = None  # the level to start games at, 1 to 81, unless the server has a wish of its own
+    # Only copy the client's scripts into this folder, for another machine: with --server, --token or --start-level
+    # their settings too.
+    copy_client: Path | None = None
+
+
+def run_mame(command: Mame) -> int:
+    from rich.console import Console
+
+    from protege.games.tempest.arcade import fleet, mame
+
+    token = command.token or os.environ.get("PROTEGE_TOKEN", "")
+    settings = fleet.Settings(command.server, token, command.start_level)
+    if command.copy_client is not None:
+        made, start = fleet.copy_client(command.copy_client, settings)
+        print(f"{command.copy_client}: {', '.join(path.name for path in made)}\nA client there starts with: {start}")
+        return 0
+    fleet.check_count(command.clients)
+    emulator, found = mame.find_emulator(command.mame, command.rom_path, command.visible, command.frameskip)
+    console = Console(highlight=False)
+
+    def tell(line: str) -> None:
+        console.print(line, soft_wrap=True, markup=False)
+
+    if command.serve:
+        tell(found)
+        host, port = fleet.split_address(command.server)
+        if host not in fleet.LOCAL:
+            tell(settings.elsewhere(command.clients))
+        here = "127.0.0.1" if host == fleet.EVERYWHERE else host
+        with fleet.fleet_beside(emulator, replace(settings, server=f"{here}:{port}"), command.clients, tell):
+            return _serve_clients(command, host, port)
+    settings = replace(settings, server=fleet.find_server(settings))
+    tell(found)
+    tell(settings.elsewhere(command.clients))
+    fleet.run_fleet(emulator, settings, command.clients, console)
+    return 0
+
+
+def _serve_clients(command: Mame, host: str, port: int) -> int:
+    """The server that the clients of `protege mame --serve` play for, until Ctrl-C."""
+    return run_serve(Serve(host=host, port=port, token=command.token, start_level=command.start_level or 0))
+
+
+COMMANDS: Final = {
+    "eval": Command(Eval, run_eval),
+    "record": Command(Record, run_record),
+    "watch": Command(Watch, run_watch),
+    "play": Command(Play, run_play),
+    "export": Command(Export, run_export),
+    "serve": Command(Serve, run_serve),
+    "mame": Command(Mame, run_mame),
+}

@@ -1,0 +1,109 @@
+"""Tempest in one table: read it first."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from protege.games import Check, Contests, Figures, Game
+from protege.games.tempest.commands import COMMANDS
+
+if TYPE_CHECKING:
+    from protege.dashboard.live import Views
+    from protege.games.players import Players
+    from protege.train.session import Trainer
+
+BENCHMARKS: Final = "protege.games.tempest.benchmarks"
+
+
+def trainer() -> "Trainer":
+    from protege.games.tempest.training.trainer import TRAINER
+
+    return TRAINER
+
+
+def players() -> "Players[Any]":
+    from protege.games.tempest.agents.players import PLAYERS
+
+    return PLAYERS
+
+
+def measure(player: str, *, games: int, seed: int = 1, threads: int = 1, runs: Path | None = None) -> Figures:
+    """Scores of whole games."""
+    from protege.games.tempest.agents.players import evaluate, find_player
+
+    return evaluate(player, games=games, seed=seed, threads=threads, player=find_player(player, runs))
+
+
+def table(results: Sequence[Figures]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """Figures as people read them."""
+    from protege.games.tempest.agents.players import TABLE_HEAD, table_rows
+
+    return TABLE_HEAD, table_rows(results)
+
+
+def contests() -> Contests:
+    from protege.games.tempest.agents.contest import CONTESTS
+
+    return CONTESTS
+
+
+def views(runs: Path | None, named: Sequence[str]) -> "Views":
+    from protege.games.tempest.page.views import TempestViews
+
+    return TempestViews(runs, named)
+
+
+def checks() -> Sequence[Check]:
+    from protege.games.tempest.arcade.checks import checks
+
+    return checks()
+
+
+def next_steps(run: str, config: Any, runs: Path | None) -> Sequence[tuple[str, str]]:
+    """What to do with a pupil that was trained."""
+    name = run.split()[0]
+    return (
+        ("Watch it play", f"protege watch tempest --player {run}"),
+        ("A film of it", f"protege record tempest --player {run} --out {name}.gif"),
+        ("On real MAME", f"protege serve --no-train --player {run}, and beside it protege mame"),
+        ("Measure it again", f"protege eval tempest --player {run} --player teacher --games 500"),
+    )
+
+
+GAME: Final = Game(
+    name="tempest",
+    title="Tempest",
+    about="the arcade game of 1981: a tube, its rim, and what climbs up to it",
+    unit="frame",
+    trainer=trainer,
+    players=players,
+    measure=measure,
+    score="score_mean",
+    table=table,
+    teachers=("teacher", "teacher-full", "random"),
+    contests=contests,
+    views=views,
+    commands=COMMANDS,
+    benchmarks={
+        "tempest-sim": f"{BENCHMARKS}.simulator:tempest_sim",
+        "tempest-profile": f"{BENCHMARKS}.simulator:tempest_profile",
+        "train": f"{BENCHMARKS}.training:training",
+        "dashboard": f"{BENCHMARKS}.training:dashboard",
+        "rainbow-update": f"{BENCHMARKS}.replay:rainbow_update",
+        "replay": f"{BENCHMARKS}.replay:replay",
+        "bridge": f"{BENCHMARKS}.bridge:bridge",
+    },
+    checks=checks,
+    next_steps=next_steps,
+    examples=(
+        ("protege watch tempest --player champion", "its games, live in the browser"),
+        ("protege play tempest", "your turn, with the champion beside you"),
+        ("protege train tempest --minutes 10", "a pupil that outplays its teacher"),
+        ("protege eval tempest --player champion --player teacher", "mean scores with 95 % intervals"),
+        ("protege record tempest --player champion --out game.gif", "a game to look at"),
+        ("protege export champion --out champion", "an ONNX model for other programs"),
+        ("protege mame --serve --clients 2", "train on real games in MAME"),
+        ("protege league list tempest", "ratings of every player"),
+        ("protege bench tempest-sim", "how fast the simulator is here"),
+    ),
+)
