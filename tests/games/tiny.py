@@ -13,6 +13,7 @@ from protege.games import Contests, Game
 from protege.games.players import Players
 from protege.league.ledger import Result as Match
 from protege.learn.state import restore_generator
+from protege.runs import checkpoints
 from protege.runs.metrics import Column, Metric
 from protege.seeds import EVALUATION, seed_of
 from protege.statistics import wilson
