@@ -89,7 +89,7 @@ class Fair:
     unit = "ride"
 
     def __init__(self, page: Page = Page()):
-        self.opened = []
+        self.opened: list[Any] = []
         self.page = page
 
     def about(self):
