@@ -100,7 +100,8 @@ export default class BattleView {
   /** @type {Line | null} */
   line = null;
   newest = false; // whether a run's newest battle is shown as it comes
-  heardKey = "";
+  /** @type {string | null} which battles a training was last heard to have */
+  heardKey = null;
   time = 0;
   speed = 1;
   playing = true;

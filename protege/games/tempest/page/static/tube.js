@@ -1,6 +1,6 @@
 // Tempest on a canvas: messages into lines, lines into light.
 
-/** A message of a show: what is said, and for each drawn game its lines, ready to be stroked. */
+/** A message of a live view: what is said, and for each drawn game its lines, ready to be stroked. */
 export function decode(buffer) {
   const length = new DataView(buffer).getUint32(0, true);
   const said = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
