@@ -62,8 +62,11 @@ class Views(Protocol):
     """What of a game can be watched."""
 
     game: str
-    style: Sequence[Metric]  # what a league tells of how its players play
     page: Page
+
+    @property
+    def style(self) -> Sequence[Metric]:
+        """What a league tells of how the game's players play."""
 
     def about(self) -> dict[str, Any]:
         """What a page needs to know to ask for live views: who can be watched, and what else there is to choose."""
