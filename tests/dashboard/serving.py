@@ -1,5 +1,6 @@
 """A real dashboard server for tests, in a thread of this process, and runs for it to show."""
 
+import json
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -7,7 +8,8 @@ from pathlib import Path
 from queue import Queue
 from typing import Any
 
-from protege.dashboard.live import Views
+from protege import ProtegeError
+from protege.dashboard.live import Page, Views
 from protege.dashboard.server import Served, serve
 from protege.runs.metrics import Card, Column, Metric
 from protege.runs.run import Training, create_run
@@ -72,3 +74,48 @@ def log(run: Training, turns: range) -> None:
                 eval_score_high=score + 50,
                 teacher_score=2000.0,
             )
+
+
+class Counting:
+    """A live view that counts its ticks and repeats what it hears."""
+
+    def __init__(self, settings):
+        if settings.get("bad"):
+            raise ProtegeError("this view is closed")
+        self.rate = 200.0
+        self.ticks = 0
+        self.heard = []
+
+    def tick(self):
+        self.ticks += 1
+        return json.dumps([self.ticks, self.heard]).encode()
+
+    def hear(self, words):
+        self.heard.append(words)
+
+
+class Fair:
+    """A game with live views, of which it keeps account, and perhaps files of its own for the page."""
+
+    game = "fair"
+    style = ()
+
+    def __init__(self, page: Page = Page()):
+        self.opened: list[Counting] = []
+        self.page = page
+
+    def about(self):
+        return {"players": ["somebody"]}
+
+    def shared(self, kind):
+        return kind == "watch"
+
+    def open(self, kind, settings):
+        self.opened.append(Counting(settings))
+        return self.opened[-1]
+
+    def high_scores(self):
+        return [{"initials": "ABC", "score": 5}]
+
+    def file(self, settings):
+        return settings["name"].encode()

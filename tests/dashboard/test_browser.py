@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 import pytest
 
 from protege.dashboard import server
+from protege.dashboard.live import Page, Tab
 from protege.games.tempest.page.human import HumanGame
 from protege.games.tempest.page.live import LiveGames
 from protege.games.tempest.page.views import TempestViews
@@ -21,7 +22,7 @@ from protege.runs.run import create_run, open_run
 from protege.train.controls import Scheduled, Switches
 from tests.cli.terminals import Terminal
 from tests.dashboard.browsing import LONG_PATIENCE_S, Visits, chromium, wait_until
-from tests.dashboard.serving import METRICS, log, make_run, served
+from tests.dashboard.serving import METRICS, Fair, log, make_run, served
 from tests.games.tempest.task.scenes import save_rainbow
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.needs("chromium", "playwright")]
@@ -215,6 +216,46 @@ def test_a_run_of_battles_is_told_in_agent_steps_and_percent(tmp_path, visits):
             told = page.locator(".evaluation").inner_text().replace("\u202f", " ")
             assert "success, 95.7 % to 99.5 %" in told
             assert "98.5" in page.locator(".runs-list").inner_text()
+
+
+WHEEL = """export default class {
+  constructor(settings) {
+    this.element = Object.assign(document.createElement("p"), { className: "wheel", textContent: settings.seed });
+  }
+  destroy() {}
+}"""
+LINKS = """import { el } from "/page.js";
+export const preview = (run) => ({ element: el("b", { class: "ticket" }, run.name), close() {} });
+export const recordingAddress = (run, file) => `#/fair/wheel?seed=${file}`;"""
+
+
+def test_a_game_brings_its_own_tabs_and_one_without_a_page_has_charts_only(tmp_path, visits):
+    static = tmp_path / "static"
+    static.mkdir()
+    for name, text in {"wheel.js": WHEEL, "links.js": LINKS, "fair.css": ".wheel { color: rgb(1, 2, 3) }"}.items():
+        (static / name).write_text(text)
+    fair = Fair(Page(static, (Tab("wheel", "Big wheel", "wheel.js"),), ("fair.css",), "links.js"))
+    metrics = (Metric("points", "", "score", "score"),)
+    for game in ("fair", "plain"):
+        settings = {"name": game, "score": "points", "unit": "ride", "folder": tmp_path / "runs"}
+        with create_run(game, "pqn", {}, metrics, **settings) as run:
+            run.log(10, points=5.0)
+            run.recordings.mkdir(exist_ok=True)
+            (run.recordings / "one.ride").touch()
+    with served(tmp_path / "runs", {"fair": fair, "plain": Fair()}) as served_page:
+        page = visits.open(f"{served_page.url}#/run/fair")
+        page.locator(".ticket", has_text="fair").wait_for()
+        assert page.locator("nav a").all_inner_texts() == ["Training", "Big wheel", "League"]
+        assert "ride 10" in page.locator(".run-title").inner_text()
+        page.click("text=Watch one.ride")
+        page.locator(".wheel", has_text="one.ride").wait_for()
+        assert page.evaluate("getComputedStyle(document.querySelector('.wheel')).color") == "rgb(1, 2, 3)"
+        assert page.get_attribute("nav [aria-current]", "data-view") == "fair/wheel" and "Big wheel" in page.title()
+        page.goto(f"{served_page.url}#/run/plain")
+        chart(page, "score").wait_for()
+        assert page.locator(".ticket").count() == 0
+        page.goto(f"{served_page.url}#/plain/wheel")  # there is none, so the page goes home
+        page.wait_for_url("**/#/")
 
 
 def test_a_resumed_run_goes_back_on_the_page_too(one, visits):

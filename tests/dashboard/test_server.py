@@ -15,7 +15,6 @@ import pytest
 import websockets
 from starlette.responses import PlainTextResponse
 
-from protege import ProtegeError
 from protege.cli import __main__ as cli
 from protege.dashboard import live, server
 from protege.dashboard.feeds import Feeds, Place, history
@@ -24,7 +23,7 @@ from protege.dashboard.process import ServerProcess
 from protege.dashboard.server import ServerError, listen
 from protege.runs.metrics import Metric
 from protege.runs.run import open_run
-from tests.dashboard.serving import log, make_run, served
+from tests.dashboard.serving import Counting, Fair, log, make_run, served
 
 COMMAND = {"command": "save"}
 GAMES = Path(server.__file__).parents[1] / "games"
@@ -442,51 +441,6 @@ def test_a_game_s_own_files_come_from_its_folder_and_none_outside_it(tmp_path):
 
 
 # --- live views ---
-
-
-class Counting:
-    """A live view that counts its ticks and repeats what it hears."""
-
-    def __init__(self, settings):
-        if settings.get("bad"):
-            raise ProtegeError("this view is closed")
-        self.rate = 200.0
-        self.ticks = 0
-        self.heard = []
-
-    def tick(self):
-        self.ticks += 1
-        return json.dumps([self.ticks, self.heard]).encode()
-
-    def hear(self, words):
-        self.heard.append(words)
-
-
-class Fair:
-    """A game with live views, of which it keeps account, and perhaps files of its own for the page."""
-
-    game = "fair"
-    style = ()
-
-    def __init__(self, page=live.Page()):
-        self.opened = []
-        self.page = page
-
-    def about(self):
-        return {"players": ["somebody"]}
-
-    def shared(self, kind):
-        return kind == "watch"
-
-    def open(self, kind, settings):
-        self.opened.append(Counting(settings))
-        return self.opened[-1]
-
-    def high_scores(self):
-        return [{"initials": "ABC", "score": 5}]
-
-    def file(self, settings):
-        return settings["name"].encode()
 
 
 def view_of(page, path):
