@@ -99,10 +99,9 @@ class Fair:
 
     game = "fair"
     style = ()
-    unit = "ride"
 
     def __init__(self, page: Page = Page()):
-        self.opened: list[Any] = []
+        self.opened: list[Counting] = []
         self.page = page
 
     def about(self):

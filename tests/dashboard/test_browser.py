@@ -14,7 +14,6 @@ import pytest
 
 from protege.dashboard import server
 from protege.dashboard.live import Page, Tab
-from protege.games.echelon.page.views import EchelonViews
 from protege.games.tempest.page.human import HumanGame
 from protege.games.tempest.page.live import LiveGames
 from protege.games.tempest.page.views import TempestViews
@@ -236,10 +235,11 @@ def test_a_game_brings_its_own_tabs_and_one_without_a_page_has_charts_only(tmp_p
     for name, text in {"wheel.js": WHEEL, "links.js": LINKS, "fair.css": ".wheel { color: rgb(1, 2, 3) }"}.items():
         (static / name).write_text(text)
     fair = Fair(Page(static, (Tab("wheel", "Big wheel", "wheel.js"),), ("fair.css",), "links.js"))
-    metrics = (Metric("exam_score", "points", "score", "score"),)
+    metrics = (Metric("points", "", "score", "score"),)
     for game in ("fair", "plain"):
-        with create_run(game, "pqn", {}, metrics, name=game, score="exam_score", folder=tmp_path / "runs") as run:
-            run.log(10, exam_score=5.0)
+        settings = {"name": game, "score": "points", "unit": "ride", "folder": tmp_path / "runs"}
+        with create_run(game, "pqn", {}, metrics, **settings) as run:
+            run.log(10, points=5.0)
             run.recordings.mkdir(exist_ok=True)
             (run.recordings / "one.ride").touch()
     with served(tmp_path / "runs", {"fair": fair, "plain": Fair()}) as served_page:
