@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from proofs.battle_figures import figures
+
 from proofs.row import Stopwatch, write_row
 from protege.games.echelon.agents.match import Match, Result, both_sides, find_player, play
-from protege.games.echelon.recordings.battle_report import figures
 from protege.games.echelon.recordings.recording import Recording
 from protege.games.echelon.task.teacher import LEVELS
 from protege.games.echelon.world.mechs import BLUE, CLASS_NAMES, NOBODY, RED, WEAPONS

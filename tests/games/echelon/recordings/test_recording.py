@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from proofs.battle_figures import figures
 from protege.games.echelon.agents.match import Match, Setting, play
 from protege.games.echelon.recordings import recording as format_
-from protege.games.echelon.recordings.battle_report import clock, figures, flag, report_lines
+from protege.games.echelon.recordings.battle_report import clock, flag, report_lines
 from protege.games.echelon.recordings.recording import (
     FIELDS,
     FLAGS,
