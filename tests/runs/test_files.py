@@ -9,21 +9,14 @@ import time
 import pytest
 
 from protege.runs.files import InUse, Lock, is_locked, remove_drafts, replacing
+from tests.runs.processes import bury, started
 
 HOLD = "import sys, time; from pathlib import Path; from protege.runs.files import Lock; "
 HOLD += "lock = Lock(Path(sys.argv[1])); print('locked', flush=True); "
 
 
 def holder(path, then="time.sleep(60)"):
-    process = subprocess.Popen([sys.executable, "-c", HOLD + then, str(path)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout and process.stdout.readline() == "locked\n"
-    return process
-
-
-def bury(process):
-    process.kill()
-    process.wait(timeout=30)
-    process.stdout.close()
+    return started(HOLD + then, str(path), says="locked")
 
 
 def test_a_file_is_replaced_once_it_is_whole(tmp_path):

@@ -30,6 +30,7 @@ from protege.runs.run import (
     source_commit,
 )
 from tests.killing import kill_loggers
+from tests.runs.processes import bury, started
 
 METRICS = [
     Metric("loss", "", "error of the predicted values", "learning", better="lower"),
@@ -70,15 +71,7 @@ def create(folder, name="first", **options) -> Training:
 
 
 def trainer(folder, name="other"):
-    process = subprocess.Popen([sys.executable, "-c", TRAIN, name, str(folder)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout and process.stdout.readline() == "training\n"
-    return process
-
-
-def kill(process):
-    process.kill()
-    process.wait(timeout=30)
-    process.stdout.close()
+    return started(TRAIN, name, str(folder), says="training")
 
 
 def test_a_run_says_what_was_trained_and_how(tmp_path):
@@ -166,7 +159,7 @@ def test_a_second_training_of_a_run_is_refused_and_told_who_has_it(tmp_path):
                 use()
         assert open_run("other", tmp_path).status() == "running"
     finally:
-        kill(process)
+        bury(process)
     assert open_run("other", tmp_path).status() == "crashed"
     with resume_run("other", METRICS, folder=tmp_path) as run:
         assert [start.kind for start in run.info().starts] == ["fresh", "resumed"]
@@ -229,7 +222,7 @@ def test_a_run_is_read_while_another_process_writes_it(tmp_path):
                 seen += series.steps
             assert seen == list(range(1, len(seen) + 1)) and len(seen) >= 200
     finally:
-        kill(process)
+        bury(process)
 
 
 def test_commands_reach_the_process_that_trains(tmp_path):
@@ -241,7 +234,7 @@ def test_commands_reach_the_process_that_trains(tmp_path):
         assert process.stdout.readline() == "epsilon {'value': 0.25}\n"
         assert process.stdout.readline() == "save {}\n"
     finally:
-        kill(process)
+        bury(process)
     with pytest.raises(RunError, match="run other is not being trained, so nobody would read the command save"):
         open_run("other", tmp_path).send("save")
 

@@ -20,8 +20,8 @@ from protege.games.echelon.world.mechs import (
     SUITES,
     find_roster,
 )
-from tests.games.echelon.recordings.watch import Watch, watch
 from tests.games.echelon.rules.fields import act, placed, rough_field
+from tests.games.echelon.task.watch import Watch, watch
 
 # --- suites ----------------------------------------------------------------------------------------------------------
 

@@ -12,8 +12,8 @@ from protege.games.echelon.world.mechs import (
     SCOUT,
     find_roster,
 )
-from tests.games.echelon.recordings.watch import Watch, watch
 from tests.games.echelon.rules.fields import act, placed, random_actions, rough_field
+from tests.games.echelon.task.watch import Watch, watch
 
 
 def test_classes_have_the_buttons_jets_and_jammers_that_they_have():

@@ -22,8 +22,8 @@ from protege.games.echelon.world.mechs import (
     find_roster,
 )
 from protege.games.echelon.world.voxels import set_voxel
-from tests.games.echelon.recordings.watch import QUARTER_TURN, Watch, watch
 from tests.games.echelon.rules.fields import act, placed, random_actions, rough_field
+from tests.games.echelon.task.watch import QUARTER_TURN, Watch, watch
 
 
 def cell(forward: float, left: float) -> tuple[int, int]:

@@ -30,8 +30,8 @@ from protege.games.echelon.world.mechs import (
     SOLID,
     find_roster,
 )
-from tests.games.echelon.recordings.watch import QUARTER_TURN, Watch, named, watch
 from tests.games.echelon.rules.fields import act, copy_of, placed, random_actions, restart_ended, rough_field
+from tests.games.echelon.task.watch import QUARTER_TURN, Watch, named, watch
 
 SEEN_BY_PLAYERS = [name for name in Observation._fields if name not in ("state", "mechs")]
 

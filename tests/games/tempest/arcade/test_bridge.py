@@ -438,6 +438,6 @@ def test_nonsense_neither_fells_the_bridge_nor_reaches_the_experience():
 
 @pytest.mark.slow
 def test_clients_that_come_and_go_never_get_into_each_others_streams():
-    outcome, fates = soak(60)
+    outcome, fates = soak(20)
     assert outcome.told > 1000 and outcome.truncated > 50 and min(fates.values()) > 0
     assert outcome.tallies["silent"] > 5 and outcome.grown_mb < 30

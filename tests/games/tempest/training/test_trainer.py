@@ -54,7 +54,7 @@ def last_state(run):
 
 def test_a_short_run_logs_every_declared_figure_and_leaves_a_player(tmp_path, monkeypatch):
     monkeypatch.setattr("protege.train.loop.LOG_SECONDS", 0.1)  # it may be over in two seconds
-    config = replace(PRESETS["smoke"], minutes=0.0, frames=300_000, eval_frames=500, eval_seconds=0.5)
+    config = replace(PRESETS["smoke"], minutes=0.0, frames=100_000, eval_frames=500, eval_seconds=0.2)
     notes = Notes()
     run = train(TRAINER, config, notes, name="short", folder=tmp_path)
     with open_run("short", tmp_path) as found:
@@ -306,7 +306,7 @@ def wait_for_frames(process, run, more_than):
 @pytest.mark.slow
 def test_a_run_killed_at_random_moments_always_goes_on_from_its_last_checkpoint(tmp_path):
     moments, frames = random.Random(5), 0
-    for number in range(4):
+    for number in range(3):
         process = start_training(tmp_path, *(["--resume"] if number else []))
         try:
             deadline = time.monotonic() + 180
