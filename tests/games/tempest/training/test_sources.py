@@ -176,7 +176,7 @@ def test_every_client_and_every_reason_for_a_refusal_can_be_asked_for(tmp_path):
             table = clients()
         told = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
         assert table.title == "2 clients; so far: came 2, wrong length 1"
-        assert [(row["name"], row["address"], row["step"], row["refused"]) for row in told] == [
+        assert [(row["name"], row["address"], row["frames"], row["refused"]) for row in told] == [
             ("ann", "127.0.0.1", "3", "0"), ("-", "127.0.0.1", "0", "1"),
         ]  # fmt: skip
         assert (told[0]["now"], told[0]["level"]) == ("playing", "3")
