@@ -93,7 +93,7 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, brief):
     assert "resumed at agent-step" in resumed.reports[0]["run"]
     saved = load(whole.last)
     assert_same(saved, load(run.last))
-    assert saved.state["session"]["updates"] >= 4 * (30 - 4)
+    assert saved.state["session"]["learner"]["updates"] >= 4 * (30 - 4)
 
 
 # Twice as many places as before; as many, but the pupil leads both sides in half of them.
