@@ -111,8 +111,8 @@ def test_a_budget_typed_at_a_resume_takes_the_place_of_the_stored_one(typed, nee
     ],
 )
 def test_what_is_typed_at_a_resume_wins(typed, save_replay, deterministic, tmp_path, capsys, monkeypatch):
-    stored = replace(TINY, deterministic=True, rainbow=replace(TINY.rainbow, save_replay=True))
-    create_run("tempest", "pqn", stored, METRICS["pqn"], name="r", score="eval_score", folder=tmp_path).close()
+    stored = replace(TINY, learner="rainbow", deterministic=True, rainbow=replace(TINY.rainbow, save_replay=True))
+    create_run("tempest", "rainbow", stored, METRICS["rainbow"], name="r", score="eval_score", folder=tmp_path).close()
     seen: list[TempestConfig] = []
 
     def remember(trainer: Any, config: TempestConfig, folder: Path | None) -> dict[str, str]:
