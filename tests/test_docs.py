@@ -1,5 +1,6 @@
 """What the documents say is so: files and links exist, commands parse, named tests exist, the reference is fresh."""
 
+import importlib
 import re
 import runpy
 import shlex
@@ -156,3 +157,18 @@ def test_the_reference_is_what_the_code_declares():
 
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text().splitlines()) <= MOST_LINES
+
+
+def test_every_name_of_the_package_that_is_quoted_can_be_imported(page):
+    for name in set(re.findall(r"\bprotege(?:\.[a-zA-Z_]\w*)+", page.read_text())):
+        parts = name.split(".")
+        stems = [n for n in range(len(parts), 0, -1) if is_module(parts[:n])]
+        assert stems, name
+        found = importlib.import_module(".".join(parts[: stems[0]]))
+        for attribute in parts[stems[0] :]:
+            found = getattr(found, attribute)
+
+
+def is_module(parts: list[str]) -> bool:
+    place = ROOT.joinpath(*parts)
+    return place.with_suffix(".py").is_file() or (place / "__init__.py").is_file()
