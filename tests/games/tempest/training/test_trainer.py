@@ -197,7 +197,7 @@ def test_what_a_person_has_changed_survives_a_resume_but_learning_is_on_again(tm
     assert before.notes[:2] == ["epsilon 50 %, fixed", "teacher off: teacher 0 %"]
     run = train(TRAINER, replace(TINY, frames=2 * TINY.frames), after, name="r", resume=True, folder=tmp_path)
     assert after.reports[0]["controls"] == "epsilon fixed at 50 %, teacher off, learning rate times 2, as before"
-    assert after.controls == before.controls | {"learning": {"on": True}} == run.switches()
+    assert after.controls == before.controls | {"learning": {"on": True}} == run.controls()
     assert last_state(run).state["session"]["learner"]["updates"] == 8 + 12 * 8
     rates = [group["lr"] for group in last_state(run).state["session"]["learner"]["optimiser"]["param_groups"]]
     assert rates == [pytest.approx(2 * (1e-3 - (1e-3 - 5e-5) * 23 / 24))], "twice the schedule, 23 of 24 rollouts on"
