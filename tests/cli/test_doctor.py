@@ -84,7 +84,7 @@ def test_a_mame_too_old_for_our_scripts_is_no_use(bare):
 
 
 def test_the_oldest_mame_is_the_one_that_the_documents_name():
-    root = Path(doctor.__file__).parents[1]
+    root = Path(doctor.__file__).parents[2]
     for document in ("README.md", "docs/bridge.md", "protege/games/tempest/arcade/lua/main.lua"):
         named = re.findall(r"MAME (0\.\d+)\s(?:or newer|and\W+later)", (root / document).read_text())
         assert named == [f"0.{mame.OLDEST_MAME}"], document
