@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from proofs.battle_figures import figures
-
 from proofs.row import Stopwatch, write_row
 from protege.games.echelon.agents.match import Match, Result, both_sides, find_player, play
 from protege.games.echelon.recordings.recording import Recording

@@ -32,7 +32,7 @@ def test_simulator_speed() -> None:
 def test_training_speed() -> None:
     """A whole training: frames a second, and where the time goes."""
     figures = proved("train", 60.0, "training_speed", "tempest-training-speed")
-    assert sum(value for name, value in figures.items() if name.startswith("share_")) == pytest.approx(1.0, abs=0.02)
+    assert sum(value for name, value in figures.items() if name.startswith("time_")) == pytest.approx(1.0, abs=0.02)
 
 
 def test_dashboard_cost() -> None:

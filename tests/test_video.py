@@ -12,7 +12,7 @@ from protege.video import write_video
 def film(count=12, width=120, height=120):
     """A bright bar that wanders over a dark slope."""
     slope = np.linspace(0, 60, width * height).reshape(height, width, 1) * np.array([0.2, 1.0, 0.5])
-    pictures = [slope.astype(np.uint8) for _ in range(count)]
+    pictures = [slope.astype(np.uint8) & 0xF8 for _ in range(count)]
     for i, picture in enumerate(pictures):
         picture[8 * i : 8 * i + 6] = (250, 220, 40)
     return pictures

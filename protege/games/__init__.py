@@ -44,10 +44,11 @@ class Command:
 class Contest(Protocol):
     """Plays the matches of one league."""
 
-    signature: Mapping[str, Any]  # what must be the same for results to be comparable
-    sides: int  # matches on each map
-
-    def check(self, player: str) -> None:
+    @property
+    def signature(self) -> Mapping[str, Any]: ...  # what must be the same for results to be comparable
+    @property
+    def sides(self) -> int: ...  # matches on each map
+    def check(self, player: str) -> object:
         """Raise unless this is a player."""
 
     def play(

@@ -47,7 +47,7 @@ def estimate(trainer: Trainer, config: Any, folder: Path | None = None) -> dict[
                 file = Path(place) / "checkpoint"
                 state = session.about() | {"session": session.state()}
                 checkpoints.save(file, session.tensors(), state, kind="estimate", task_version=0)
-                checkpoint, memory, disk = file.stat().st_size, session.memory_bytes(), session.disk_bytes()
+                checkpoint, (memory, disk) = file.stat().st_size, session.sizes()
             finally:
                 session.close()
     budget = trainer.budget(config)

@@ -68,11 +68,8 @@ class Cancelled(Exception):
 class Snapshot(Protocol):
     """A frozen copy of the pupil."""
 
-    def evaluate(self, cancelled: threading.Event) -> Result:
-        """Measure it on held-out seeds; raises `Cancelled` soon after the event is set."""
-
-    def tensors(self) -> dict[str, Tensor]:
-        """The weights it plays with, for a checkpoint."""
+    def evaluate(self, cancelled: threading.Event) -> Result: ...  # held-out seeds; raises `Cancelled` once it is set
+    def tensors(self) -> dict[str, Tensor]: ...  # the weights it plays with, for a checkpoint
 
 
 class Context(Protocol):
@@ -80,39 +77,35 @@ class Context(Protocol):
 
     @property
     def run(self) -> Training: ...
-
-    def progress(self) -> float:
-        """Fraction of the budget that is used up."""
-
-    def note(self, text: str, event: str = "") -> None:
-        """Tell whoever watches; with `event`, the run remembers it under that word."""
-
-    def save(self) -> None:
-        """Write a checkpoint now."""
+    def progress(self) -> float: ...  # fraction of the budget that is used up
+    def note(self, text: str, event: str = "") -> None: ...  # tell whoever watches; with `event` the run remembers it
+    def save(self) -> None: ...  # write a checkpoint now
 
 
 class Session(Protocol):
     """One learner at work on one game. `collect` may run in a thread of its own; one thread calls everything else.
 
-    A subclass may leave out what has a body here.
+    A subclass may leave out what has a value or a body here.
     """
 
     controls: Controls
     ahead: bool = False  # whether the next experience is collected while the last one is learned from
+    finished: str = ""  # why the training ends before its budget is used up, if it does
 
     @property
-    def step(self) -> int:
-        """Learned from so far, in the unit of the budget."""
+    def step(self) -> int: ...  # learned from so far, in the unit of the budget
+    def collect(self, room: Any) -> Experience: ...  # play
+    def update(self, experience: Experience) -> Figures: ...  # learn; what was measured on the way, if anything
+    def explain(self) -> str: ...  # why an update was skipped since this was last asked, or nothing
+    def snapshot(self) -> Snapshot: ...  # to be measured, kept, entered into a league
+    def tensors(self) -> dict[str, Tensor]: ...  # all weights of a checkpoint
+    def state(self) -> dict[str, Any]: ...  # everything else that a resumed run needs
+    def restore(self, saved: Checkpoint, state: Mapping[str, Any]) -> list[str]: ...  # what to tell whoever resumes
 
     @property
     def phase(self) -> Hashable:
         """What is practised now, such as a stage of a curriculum: a change makes evaluations under way worthless."""
         return None
-
-    @property
-    def finished(self) -> str:
-        """Why the training ends before its budget is used up, or nothing."""
-        return ""
 
     def begin(self, resumed: bool) -> None:
         """Get ready to play; unless `resumed`, from nothing."""
@@ -122,18 +115,9 @@ class Session(Protocol):
         """Room for the content of one experience."""
         return None
 
-    def collect(self, room: Any) -> Experience:
-        """Play."""
-
     def drain(self, ahead: Sequence[Experience]) -> Sequence[Experience]:
-        """Playing has ended: what is still to be learned from, of what was collected ahead and not learned from."""
-        return ahead
-
-    def update(self, experience: Experience) -> Figures:
-        """Learn; what was measured on the way, if anything."""
-
-    def explain(self) -> str:
-        """Why an update was skipped since this was last asked, or nothing."""
+        """Playing has ended: what is still to be learned from. What was collected ahead a resumed run plays again."""
+        return ()
 
     def figures(self) -> Figures:
         """What else there is to log now."""
@@ -142,9 +126,6 @@ class Session(Protocol):
     def scheduled(self) -> Scheduled:
         """What settings and evaluations alone would give now, before anybody's controls."""
         return Scheduled(self.step, 0.0, 0.0)
-
-    def snapshot(self) -> Snapshot:
-        """A frozen copy to be measured, kept, entered into a league."""
 
     def evaluated(self, snapshot: Snapshot, result: Result, best: bool) -> None:
         """Draw conclusions: teacher's weight, curriculum, what enters a league."""
@@ -162,26 +143,13 @@ class Session(Protocol):
         """What every checkpoint must say for its weights to be read."""
         return {}
 
-    def tensors(self) -> dict[str, Tensor]:
-        """All weights of a checkpoint."""
-
-    def state(self) -> dict[str, Any]:
-        """Everything else that a resumed run needs."""
-
-    def restore(self, saved: Checkpoint, state: Mapping[str, Any]) -> list[str]:
-        """Go on from a checkpoint; returns what a person should know about it."""
-
     def save_memory(self, wait: bool) -> str:
         """Keep what is too large for every checkpoint; what has gone wrong since the last call, or nothing."""
         return ""
 
-    def memory_bytes(self) -> int:
-        """Of all arrays, when full."""
-        return 0
-
-    def disk_bytes(self) -> int:
-        """Beside the checkpoints, when full."""
-        return 0
+    def sizes(self) -> tuple[int, int]:
+        """Bytes of all arrays when full, and on disk beside the checkpoints."""
+        return 0, 0
 
     def describe(self) -> dict[str, str]:
         """What runs, in words."""

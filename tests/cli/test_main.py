@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -151,10 +152,14 @@ def test_runs_of_another_folder_are_found_by_name(words, tmp_path, capsys):
 
 
 def test_players_may_be_given_several_times(monkeypatch):
-    seen = []
-    eval_command = games()["tempest"].commands["eval"]
-    command = Command(eval_command.options, lambda options: seen.append(options) or 0)
-    monkeypatch.setitem(games()["tempest"].commands, "eval", command)
+    seen: list[Any] = []
+    commands = games()["tempest"].commands
+
+    def remember(options: Any) -> int:
+        seen.append(options)
+        return 0
+
+    monkeypatch.setitem(commands, "eval", Command(commands["eval"].options, remember))
     assert cli.main(["eval", "tempest", "--player", "teacher", "--player", "random", "--games", "7"]) == 0
     assert seen[0].player == ("teacher", "random") and seen[0].games == 7
     assert seen[0].max_frames == 200_000 and seen[0].level == 1 and seen[0].difficulty == "medium"
@@ -162,14 +167,13 @@ def test_players_may_be_given_several_times(monkeypatch):
 
 def test_nothing_but_the_table_names_a_game():
     package = Path(protege.__file__).parent
-    rooms = ("learn", "train", "runs", "league", "dashboard", "cli")
-    files = [
-        path
-        for room in rooms
-        for ending in ("py", "js", "html", "css")
-        for path in package.glob(f"{room}/**/*.{ending}")
+    rooms, endings = ("learn", "train", "runs", "league", "dashboard", "cli"), (".py", ".js", ".html", ".css")
+    files = [path for room in rooms for path in (package / room).rglob("*") if path.suffix in endings]
+    names = re.compile("|".join(BUILT_IN), re.IGNORECASE)
+    strays = [
+        f"{path.relative_to(package)}: {line.strip()[:80]}"
+        for path in files
+        for line in path.read_text().splitlines()
+        if "vendor" not in path.parts and names.search(line)
     ]
-    found = re.compile("|".join(BUILT_IN), re.IGNORECASE)
-    strays = [f"{path.relative_to(package)}:{number}: {line.strip()[:80]}" for path in files if "vendor" not in path.parts
-              for number, line in enumerate(path.read_text().splitlines(), 1) if found.search(line)]  # fmt: skip
     assert len(files) > 50 and strays == []

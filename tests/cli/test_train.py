@@ -13,8 +13,8 @@ from protege.runs.run import RunError, create_run, flat, plain
 @pytest.mark.parametrize(
     "words, answer",
     [
-        ("tempest --learner rainbow --pqn.epsilon 0.1",
-         "--pqn.epsilon would have no effect: it is a setting of learner pqn, and rainbow learns; use --rainbow.epsilon"),
+        ("tempest --learner rainbow --pqn.epsilon 0.1", "--pqn.epsilon would have no effect: it is a setting of "
+         "learner pqn, and rainbow learns; use --rainbow.epsilon"),
         ("tempest --rainbow.epsilon=0.1", "pqn learns; use --pqn.epsilon"),
         ("tempest --rainbow.epsilon_frames 5", "--rainbow.epsilon-frames would have no effect"),
         ("tempest --rainbow.replay.capacity 5000", "pqn learns; use --learner rainbow"),
@@ -23,7 +23,8 @@ from protege.runs.run import RunError, create_run, flat, plain
         ("tempest --no-save-replay", "--save-replay would have no effect"),
         ("tempest --eval-every 5000", "only a deterministic run is evaluated by steps; use --eval-seconds"),
         ("tempest --deterministic --frames 5000 --eval-seconds 5", "goes by no clock; use --eval-every"),
-        ("echelon --preset full --advisor hard", "--advisor would have no effect: nobody's advice is imitated; use --imitation 3"),
+        ("echelon --preset full --advisor hard",
+         "--advisor would have no effect: nobody's advice is imitated; use --imitation 3"),
         ("echelon --eval-every 5", "use --eval-seconds"),
         ("tests.games.tiny:GAME --pulls 0 --minutes 1 --no-deterministic --eval-every 5", ""),
     ],

@@ -5,6 +5,7 @@ Nothing in Protege names it. The rules, the players and the learner come first; 
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -142,7 +143,9 @@ class Contest:
         return found
 
 
-PLAYERS = Players({"random": Random, "worst": partial(Greedy, torch.arange(10, 0, -1))}, {}, load, "act(chance)")
+PLAYERS: Players[Any] = Players(
+    {"random": Random, "worst": partial(Greedy, torch.arange(10, 0, -1))}, {}, load, "act(chance)"
+)
 METRICS = (
     Metric("best_value", "fraction", "highest value in the table", "values", column=Column("Best", 1, 1)),
     Metric("eval_rate", "fraction", "pulls that pay", "score", "higher", interval=("eval_rate_low", "eval_rate_high")),

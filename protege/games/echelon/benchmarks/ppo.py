@@ -37,7 +37,8 @@ def ppo(seconds: float) -> Figures:
     learning mechs of a whole 10v10 training from its first rollout to its last: battles against scripted players,
     updates, logging and saving; evaluations, which have a thread of their own, and an advisor are left out. `time_`
     figures tell where its wall clock went. `sb3_recurrent_ratio` compares whole rounds of rollout and updates on a task
-    for one agent, with equal widths, horizons, epochs and updates in an epoch: 640 mechs of ours, 64 environments of theirs.
+    for one agent, with equal widths, horizons, epochs and updates in an epoch: 640 mechs of ours, 64 environments of
+    theirs.
     """
     import torch
 

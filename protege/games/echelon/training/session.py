@@ -7,7 +7,7 @@ agent's; either may have nothing to say.
 import copy
 import threading
 import time
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,7 +37,7 @@ from protege.learn.state import StateMismatch, named_weights, restore_weights
 from protege.machine import usable_cores
 from protege.runs import checkpoints
 from protege.train.controls import Controls, Scheduled
-from protege.train.session import Context, Experience, Figures, Result, Snapshot
+from protege.train.session import Context, Experience, Figures, Result, Session, Snapshot
 
 EVALUATIONS_PER_COPY: Final = 10  # a copy enters the league at the latest after so many evaluations
 RECORDINGS_KEPT: Final = 20
@@ -96,10 +96,8 @@ class EchelonSnapshot:
         return style
 
 
-class EchelonSession:
+class EchelonSession(Session):
     """Squads that learn by recurrent PPO."""
-
-    ahead = False
 
     def __init__(self, config: EchelonConfig, context: Context):
         self.config, self.context = config, context
@@ -157,9 +155,6 @@ class EchelonSession:
             self._begin_life()  # it was killed between the end of a life and the first checkpoint of the next
         self.clock.start(self.agent_steps, self.learner.updates)
 
-    def room(self) -> None:
-        return None
-
     def collect(self, room: Any) -> Experience:
         if opponents := self.league.probabilities():
             self.source.meet(opponents)
@@ -168,9 +163,6 @@ class EchelonSession:
         steps = self.source.play(self.lived(), advised=self.imitation > 0)
         self.clock.playing += time.perf_counter() - began
         return Experience(None, steps)
-
-    def drain(self, ahead: Sequence[Experience]) -> Sequence[Experience]:
-        return ()
 
     def update(self, experience: Experience) -> Figures:
         clock, began, spent = self.clock, time.perf_counter(), time.thread_time() + self.learner.others_cpu_s
@@ -366,14 +358,8 @@ class EchelonSession:
         self.source.close()
         self.source = self._source()
 
-    def save_memory(self, wait: bool) -> str:
-        return ""
-
-    def memory_bytes(self) -> int:
-        return self.source.rollout.nbytes()
-
-    def disk_bytes(self) -> int:
-        return 0
+    def sizes(self) -> tuple[int, int]:
+        return self.source.rollout.nbytes(), 0
 
     def close(self) -> None:
         if hasattr(self, "source"):

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from protege.games.tempest.agents.network import FEATURES, Pupil, ValueNetwork, see
 from protege.games.tempest.task.actions import joint_actions, random_actions
@@ -23,6 +22,9 @@ from protege.train.session import Context, Experience, Figures
 class PQNSession(TempestSession):
     """Parallel Q-learning without a memory."""
 
+    learner: PQN[ValueNetwork]
+    source: Simulator
+
     def __init__(self, config: TempestConfig, context: Context):
         super().__init__(config, context)
         c = self.own = config.pqn
@@ -33,10 +35,6 @@ class PQNSession(TempestSession):
         self.after: dict[str, Any] | None = None  # the games' state before what is learned from next
         self.player = self.network if config.deterministic else copy.deepcopy(self.network)
         self.acting_s = self.rate = 0.0
-
-    @property
-    def updates(self) -> int:
-        return self.learner.updates
 
     def begin(self, resumed: bool) -> None:
         if not resumed:
@@ -92,9 +90,6 @@ class PQNSession(TempestSession):
         self.note(experience)
         return figures
 
-    def explain(self) -> str:
-        return self.learner.explain()
-
     def figures(self) -> Figures:
         scheduled = self.scheduled()
         return super().figures() | {
@@ -105,35 +100,22 @@ class PQNSession(TempestSession):
             "inference_ms": 1000 * self.acting_s / self.own.horizon,
         }
 
-    def raise_top_level(self, reached: float) -> None:
-        self.source.raise_top_level(reached)
-
     def pupil(self) -> Pupil:
         return Pupil(copy.deepcopy(self.learner.averaged), visible_only=self.config.visible_only)
 
     def about(self) -> dict[str, Any]:
         return {"widths": list(self.own.widths), "visible_only": self.config.visible_only}
 
-    def tensors(self) -> dict[str, Tensor]:
-        found: dict[str, Tensor] = self.learner.state()["weights"]
-        return found
-
     def state(self) -> dict[str, Any]:
-        return self.common_state() | {
-            "learner": {name: value for name, value in self.learner.state().items() if name != "weights"},
-            "top_level": self.source.top_level,
-            "games": self.source.state() if self.after is None else self.after,
-        }
+        return super().state() | {"games": self.source.state() if self.after is None else self.after}
 
     def restore(self, saved: checkpoints.Checkpoint, state: Mapping[str, Any]) -> list[str]:
-        self.learner.restore({"weights": saved.tensors, **state["learner"]})
         self.source.restore(state["games"])
         self.source.top_level = state["top_level"]
-        self.restore_common(state)
-        return []
+        return super().restore(saved, state)
 
-    def memory_bytes(self) -> int:
-        return 2 * sum(array.nbytes for array in vars(self.room()).values())
+    def sizes(self) -> tuple[int, int]:
+        return 2 * sum(array.nbytes for array in vars(self.room()).values()), 0
 
     def describe_learner(self) -> dict[str, str]:
         c, size = self.own, sum(parameter.numel() for parameter in self.network.parameters())

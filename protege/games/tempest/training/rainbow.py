@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
-from torch import Tensor
 
 from protege.games.tempest.agents.attention import RainbowPupil, attention_report, build_network, shape_of
 from protege.games.tempest.arcade.streams import Decisions
@@ -39,6 +38,9 @@ SAVING_PAUSE: Final = 10.0  # times as long as the memory's last save took, it i
 class RainbowSession(TempestSession):
     """Distributional Q-learning from a prioritised memory."""
 
+    learner: Rainbow
+    source: Source
+
     def __init__(self, config: TempestConfig, context: Context, source: Source):
         super().__init__(config, context)
         c = self.own = config.rainbow
@@ -60,10 +62,6 @@ class RainbowSession(TempestSession):
         self.next_saving = 0.0  # by the clock, unless somebody waits for it
         self.unsaved = ""  # why the memory could not be saved, until somebody is told
         self.credit = 0.0  # part of an update that frames so far allow
-
-    @property
-    def updates(self) -> int:
-        return self.learner.updates
 
     def begin(self, resumed: bool) -> None:
         self.source.begin(self._decide, resumed)
@@ -98,9 +96,6 @@ class RainbowSession(TempestSession):
     def drain(self, ahead: Sequence[Experience]) -> Sequence[Experience]:
         return self.source.drain(ahead)
 
-    def raise_top_level(self, reached: float) -> None:
-        self.source.raise_top_level(reached)
-
     def _filled(self) -> bool:
         """There is enough in the memory to learn from."""
         return len(self.replay) >= max(self.own.minimum_fill, self.own.batch)
@@ -108,7 +103,7 @@ class RainbowSession(TempestSession):
     def _warming(self) -> bool:
         """The teacher's frames are there, and not all updates from them alone have been made."""
         c = self.own
-        wanted = self.frames >= c.warm_frames and self.updates < c.warm_updates
+        wanted = self.frames >= c.warm_frames and self.learner.updates < c.warm_updates
         return wanted and self.controls.learning and self._filled()
 
     # --- learning ---
@@ -147,9 +142,6 @@ class RainbowSession(TempestSession):
         self.credit -= due
         return min(self.source.most_updates, due)
 
-    def explain(self) -> str:
-        return self.learner.explain()
-
     def figures(self) -> Figures:
         scheduled = self.scheduled()
         renamed = {"steps": "replay_size", "dropped": "dropped"}
@@ -163,7 +155,7 @@ class RainbowSession(TempestSession):
                 "teacher_fraction": self.controls.teacher(scheduled),
                 "bc_weight": self.bc_weight,
                 "top_level": self.source.top_level,
-                "replay_ratio": self.updates * self.own.batch / max(1, self.frames),
+                "replay_ratio": self.learner.updates * self.own.batch / max(1, self.frames),
                 "inference_ms": 1000 * self.acting_s / self.own.piece,
             }
         )
@@ -176,24 +168,17 @@ class RainbowSession(TempestSession):
     def about(self) -> dict[str, Any]:
         return {"shape": self.described}
 
-    def tensors(self) -> dict[str, Tensor]:
-        found: dict[str, Tensor] = self.learner.state()["weights"]
-        return found
-
     def state(self) -> dict[str, Any]:
-        return self.common_state() | {
+        return super().state() | {
             "position": self.position,
             "credit": self.credit,
             "memory": self.replay.state()["end"],
-            "learner": {name: value for name, value in self.learner.state().items() if name != "weights"},
             "drawing": self.drawing.bit_generator.state,
-            "top_level": self.source.top_level,
             "games": self.source.state() if self.after is None else self.after,
         }
 
     def restore(self, saved: checkpoints.Checkpoint, state: Mapping[str, Any]) -> list[str]:
-        self.learner.restore({"weights": saved.tensors, **state["learner"]})
-        self.restore_common(state)
+        super().restore(saved, state)
         self.position, self.credit = state["position"], state["credit"]
         restore_generator(self.drawing, state["drawing"])
         self.source.restore(state["games"], state["top_level"])
@@ -237,11 +222,8 @@ class RainbowSession(TempestSession):
         if self.saving is not None:
             self.saving.join()
 
-    def memory_bytes(self) -> int:
-        return self.replay.nbytes
-
-    def disk_bytes(self) -> int:
-        return self.replay.nbytes if self.own.save_replay else 0
+    def sizes(self) -> tuple[int, int]:
+        return self.replay.nbytes, self.replay.nbytes if self.own.save_replay else 0
 
     # --- what the console's keys show ---
 

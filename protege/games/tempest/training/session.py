@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -21,9 +21,9 @@ from protege.games.tempest.training.metrics import Accounts, Windows
 from protege.games.tempest.training.simulator import Episode
 from protege.learn.state import named_weights
 from protege.machine import usable_cores
+from protege.runs import checkpoints
 from protege.seeds import EVALUATION
-from protege.train.controls import Controls
-from protege.train.session import Cancelled, Context, Experience, Figures, Result, Snapshot
+from protege.train.session import Cancelled, Context, Experience, Figures, Result, Session, Snapshot
 
 SEED_OF_EVALUATIONS: Final = 2_000_000  # so that these and what people evaluate with are different games
 
@@ -42,7 +42,6 @@ class Pupil(Protocol):
 
     @property
     def network(self) -> nn.Module: ...
-
     def act(self, frames: Frames) -> npt.ArrayLike: ...
 
 
@@ -100,13 +99,14 @@ class TempestSnapshot:
         save_recording(path, start, self.moves[best], {"player": player} | about)
 
 
-class TempestSession:
+class TempestSession(Session):
     """The part of a session that does not depend on the learner."""
 
-    controls: Controls
+    learner: Any  # PQN or Rainbow
+    source: Any  # of games
+    pupil: Callable[[], Pupil]  # the player to be measured and kept
+    describe_learner: Callable[[], dict[str, str]]  # network and learner, in words
     place = "simulator"  # where the games are
-    phase = 0
-    finished = ""
 
     def __init__(self, config: TempestConfig, context: Context):
         self.config, self.context = config, context
@@ -123,26 +123,19 @@ class TempestSession:
 
     @property
     def step(self) -> int:
-        """Frames learned from so far."""
         return self.frames
 
-    @property
-    def updates(self) -> int:
-        """Made so far."""
-        raise NotImplementedError
+    def explain(self) -> str:
+        return self.learner.explain()
 
-    def pupil(self) -> Pupil:
-        """The player to be measured and kept."""
-        raise NotImplementedError
-
-    def raise_top_level(self, reached: float) -> None:
-        """The pupil reaches this level."""
-        raise NotImplementedError
+    def tensors(self) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = self.learner.state()["weights"]
+        return found
 
     def begin(self, resumed: bool) -> None:
         teachers = [evaluate(name, **self.evaluation_games()) for name in ("teacher", "teacher-full")]
         self.teacher = max(found["score_mean"] for found in teachers)
-        self.accounts.start(self.frames, self.updates)
+        self.accounts.start(self.frames, self.learner.updates)
 
     def evaluation_games(self) -> dict[str, Any]:
         """The games of every evaluation, as `evaluate` wants them."""
@@ -157,7 +150,7 @@ class TempestSession:
         self.accounts.simulating += played.simulating_s
 
     def figures(self) -> Figures:
-        return self.windows.figures() | self.accounts.figures(self.frames, self.updates)
+        return self.windows.figures() | self.accounts.figures(self.frames, self.learner.updates)
 
     def snapshot(self) -> TempestSnapshot:
         return TempestSnapshot(self.pupil(), self)
@@ -166,37 +159,21 @@ class TempestSession:
         assert isinstance(snapshot, TempestSnapshot)
         # Never upwards again: advice that comes back distorts values which have been learned without it.
         self.trailing = min(self.trailing, max(0.0, 1.0 - snapshot.found["score_mean"] / self.teacher))
-        self.raise_top_level(snapshot.found["level_mean"])
+        self.source.raise_top_level(snapshot.found["level_mean"])
         if best:
             run = self.context.run
             snapshot.record_best_game(run.recordings / f"best-evaluation{SUFFIX}", run.name)
 
-    def advance(self) -> None:
-        """There are no stages: games start at ever higher levels."""
+    def state(self) -> dict[str, Any]:
+        learner = {name: value for name, value in self.learner.state().items() if name != "weights"}
+        common = {"frames": self.frames, "trailing": self.trailing, "windows": self.windows.state()}
+        return common | {"learner": learner, "top_level": self.source.top_level}
 
-    def drain(self, ahead: Sequence[Experience]) -> Sequence[Experience]:
-        return ()  # a resumed run plays them again
-
-    def finish(self) -> bool:
-        return False
-
-    def save_memory(self, wait: bool) -> str:
-        return ""
-
-    def disk_bytes(self) -> int:
-        return 0
-
-    def close(self) -> None:
-        """There is nothing to let go of."""
-
-    def common_state(self) -> dict[str, Any]:
-        """For a checkpoint."""
-        return {"frames": self.frames, "trailing": self.trailing, "windows": self.windows.state()}
-
-    def restore_common(self, state: Mapping[str, Any]) -> None:
-        """From a checkpoint."""
+    def restore(self, saved: checkpoints.Checkpoint, state: Mapping[str, Any]) -> list[str]:
+        self.learner.restore({"weights": saved.tensors, **state["learner"]})
         self.frames, self.trailing = state["frames"], state["trailing"]
         self.windows.restore(state["windows"])
+        return []
 
     def describe(self) -> dict[str, str]:
         c, on_cpu = self.config, self.device.type == "cpu"
@@ -209,7 +186,3 @@ class TempestSession:
             "device": f"{device}, cores: {usable_cores()}; {threads}",
             "teacher": f"{self.teacher:,.0f} points on the {c.eval_games} held-out games",
         }
-
-    def describe_learner(self) -> dict[str, str]:
-        """Network and learner in words."""
-        raise NotImplementedError

@@ -60,38 +60,17 @@ class Source(Protocol):
     reports: Mapping[str, Callable[[], Report | str]]  # commands that it answers
 
     @property
-    def top_level(self) -> int:
-        """Highest level at which games start."""
-
-    def begin(self, decide: Decide, resumed: bool) -> None:
-        """Get ready to play."""
-
-    def room(self) -> Any:
-        """Room for what is collected at a time."""
-
-    def collect(self, room: Any) -> Played:
-        """Play on, or take what was played meanwhile."""
-
-    def transitions(self, played: Experience) -> Sequence[Transitions]:
-        """What is to be remembered of it."""
-
-    def drain(self, ahead: Sequence[Experience]) -> Sequence[Experience]:
-        """Stop playing; what of it is still to be learned from."""
-
-    def figures(self) -> Figures:
-        """To log."""
-
-    def state(self) -> dict[str, Any] | None:
-        """What a checkpoint keeps of the games, if anything."""
-
-    def restore(self, state: Mapping[str, Any] | None, top_level: int) -> None:
-        """Go on from a checkpoint of this source, or of another one."""
-
-    def raise_top_level(self, reached: float) -> None:
-        """The pupil reaches this level."""
-
-    def close(self) -> None:
-        """Let go of what it holds."""
+    def top_level(self) -> int: ...  # highest level at which games start
+    def raise_top_level(self, reached: float) -> None: ...  # the pupil reaches this level
+    def begin(self, decide: Decide, resumed: bool) -> None: ...  # get ready to play
+    def room(self) -> Any: ...  # for what is collected at a time
+    def collect(self, room: Any) -> Played: ...  # play on, or take what was played meanwhile
+    def transitions(self, played: Experience) -> Sequence[Transitions]: ...  # what is to be remembered of it
+    def drain(self, ahead: Sequence[Experience]) -> Sequence[Experience]: ...  # stop playing; what is left
+    def figures(self) -> Figures: ...  # to log
+    def state(self) -> dict[str, Any] | None: ...  # what a checkpoint keeps of the games, if anything
+    def restore(self, state: Mapping[str, Any] | None, top_level: int) -> None: ...  # of this source or of another one
+    def close(self) -> None: ...
 
 
 @dataclass

@@ -75,7 +75,7 @@ def test_a_rollout_holds_what_was_seen_done_and_advised(network):
     seen = look(first.arena.observation, first.rows, talk=False)
     source.play(0.0)
     room = source.rooms[0]
-    assert torch.equal(room.seen["own"][0, :, :, 0].flatten(0, 1), seen["own"])
+    assert torch.equal(room.observations["own"][0, :, :, 0].flatten(0, 1), seen["own"])
     assert room.starts[0, :, 0].all() and not room.starts[0, :, 1].any()
     assert room.acted[0].all() and (room.numbers["log_prob"][0] != 0).all()
     assert (room.states[0] == 0).all() and (room.states[1] != 0).any()

@@ -92,7 +92,7 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, brief):
     assert "resumed at agent-step" in resumed.reports[0]["run"]
     saved = load(whole.last)
     assert_same(saved, load(run.last))
-    assert saved.state["session"]["updates"] >= 4 * (30 - 4)
+    assert saved.state["session"]["learner"]["updates"] >= 4 * (30 - 4)
 
 
 # Twice as many places as before; as many, but the pupil leads both sides in half of them.
@@ -114,7 +114,7 @@ def test_the_teacher_switch_knows_shares_of_the_weight_at_the_start(tmp_path, br
     config = replace(brief, imitation=3.0, imitation_share=1e9)  # as good as constant
     train(TRAINER, config, notes, name="advised", folder=tmp_path, prepare=lambda run: run.send("teacher", step=-1))
     assert [figures["imitation"] for figures in notes.figures][:2] == pytest.approx([3.0, 0.95 * 3.0])
-    assert "teacher 95 %, fixed" in notes.notes and {"teacher", "teacher_off", "teacher_only"} <= notes.controls
+    assert "teacher 95 %, fixed" in notes.notes and {"teacher", "teacher_off", "teacher_only"} <= set(notes.controls)
 
 
 def test_without_an_advisor_there_is_no_teacher_to_switch(tmp_path, brief):

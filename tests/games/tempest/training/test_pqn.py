@@ -111,5 +111,5 @@ def test_without_learning_it_plays_on_and_keeps_its_weights():
     before = [weights.clone() for weights in made.network.parameters()]
     made.controls.learning = False
     assert made.update(made.collect(made.room())) == {}
-    assert made.frames == 16 * 8 and made.updates == 0
+    assert made.frames == 16 * 8 and made.learner.updates == 0
     assert all(torch.equal(old, new) for old, new in zip(before, made.network.parameters(), strict=True))

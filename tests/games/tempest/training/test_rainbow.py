@@ -143,7 +143,7 @@ def test_every_frame_is_stored_and_allows_its_share_of_updates(tmp_path):
     # 32 frames a piece, 16 samples an update, one sample a frame: two updates a piece once 40 steps can be drawn.
     assert made.frames == 320 and [bool(found) for found in figures].index(True) in (1, 2)
     first = [bool(found) for found in figures].index(True)
-    assert made.updates == 2 * (10 - first)
+    assert made.learner.updates == 2 * (10 - first)
     assert len(made.replay) >= 320 - 3 * 8, "three frames wait in each game, fewer after a death"
 
 
@@ -152,7 +152,7 @@ def test_the_warm_start_plays_the_teacher_alone_and_then_learns_before_it_plays_
     play_and_learn(made, 2)
     assert made.replay.figures()["teacher"] == 1.0 and made.frames == 64
     play_and_learn(made, 2)
-    assert made.frames == 64 and made.updates == 12, "4 as soon as it could, then 4 and 4"
+    assert made.frames == 64 and made.learner.updates == 12, "4 as soon as it could, then 4 and 4"
     play_and_learn(made, 3)
     assert made.frames > 64 and made.scheduled().teacher < 1.0
 
@@ -181,10 +181,10 @@ def test_without_learning_it_fills_its_memory_and_catches_nothing_up(tmp_path):
     made = session(tmp_path)
     made.controls.learning = False
     play_and_learn(made, 8)
-    assert made.updates == 0 and made.frames == 256
+    assert made.learner.updates == 0 and made.frames == 256
     made.controls.learning = True
     play_and_learn(made, 1)
-    assert made.updates == 2
+    assert made.learner.updates == 2
 
 
 def test_keys_report_attention_and_memory_and_empty_it(tmp_path):
@@ -211,7 +211,7 @@ def test_a_resumed_practice_with_its_memory_goes_on_bit_for_bit(tmp_path):
     checkpoint = load(tmp_path / "last")
     assert "restored" in two.restore(checkpoint, checkpoint.state)[0]
     assert play_and_learn(one, 50) == play_and_learn(two, 50)
-    assert one.updates == two.updates >= 100
+    assert one.learner.updates == two.learner.updates >= 100
     for name, tensor in one.tensors().items():
         assert torch.equal(tensor, two.tensors()[name]), name
 
@@ -275,8 +275,8 @@ def test_without_its_memory_a_resumed_practice_says_so_and_fills_it_first(tmp_pa
     two = session(tmp_path)
     checkpoint = load(tmp_path / "last")
     assert "updates go on when it holds 40 steps" in two.restore(checkpoint, checkpoint.state)[0]
-    updates = two.updates
+    updates = two.learner.updates
     play_and_learn(two, 1)
-    assert two.updates == updates and two.frames == one.frames + 32
+    assert two.learner.updates == updates and two.frames == one.frames + 32
     play_and_learn(two, 3)
-    assert two.updates > updates
+    assert two.learner.updates > updates

@@ -95,7 +95,7 @@ def test_what_clients_play_is_stored_and_learned_from(tmp_path):
         assert gather(made, 200) >= 200
         for client in clients:
             client.join()
-        assert made.figures()["replay_size"] > 150 and made.updates > 5
+        assert made.figures()["replay_size"] > 150 and made.learner.updates > 5
         assert made.figures()["refused"] == 0
     finally:
         made.close()
@@ -123,11 +123,11 @@ def test_a_learner_that_cannot_keep_up_makes_fewer_updates_and_never_falls_behin
     try:
         play_frames(port_of(made), 80, seed=3)
         gather(made, 70)
-        before = made.updates
+        before = made.learner.updates
         made.update(Played([], 16 * 100))  # one sample a frame, sixteen in a batch: 100 are due
-        assert made.updates == before + MOST_UPDATES == before + 16
+        assert made.learner.updates == before + MOST_UPDATES == before + 16
         made.update(Played([], 16))
-        assert made.updates == before + 17, "what was not made is not made up for"
+        assert made.learner.updates == before + 17, "what was not made is not made up for"
     finally:
         made.close()
 
@@ -152,7 +152,7 @@ def test_clients_get_their_moves_while_an_update_goes_on(tmp_path, monkeypatch):
                 client.play(machine)
             for _ in range(100):  # each of them waits for its reply, ten seconds at most
                 assert len(client.play(machine)) == 3
-        assert not finish.is_set() and made.updates == 0
+        assert not finish.is_set() and made.learner.updates == 0
     finally:
         finish.set()
         learning.join()
@@ -176,7 +176,7 @@ def test_every_client_and_every_reason_for_a_refusal_can_be_asked_for(tmp_path):
             table = clients()
         told = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
         assert table.title == "2 clients; so far: came 2, wrong length 1"
-        assert [(row["name"], row["address"], row["step"], row["refused"]) for row in told] == [
+        assert [(row["name"], row["address"], row["frames"], row["refused"]) for row in told] == [
             ("ann", "127.0.0.1", "3", "0"), ("-", "127.0.0.1", "0", "1"),
         ]  # fmt: skip
         assert (told[0]["now"], told[0]["level"]) == ("playing", "3")

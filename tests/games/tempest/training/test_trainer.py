@@ -111,8 +111,8 @@ def test_a_budget_typed_at_a_resume_takes_the_place_of_the_stored_one(typed, nee
     ],
 )
 def test_what_is_typed_at_a_resume_wins(typed, save_replay, deterministic, tmp_path, capsys, monkeypatch):
-    stored = replace(TINY, deterministic=True, rainbow=replace(TINY.rainbow, save_replay=True))
-    create_run("tempest", "pqn", stored, METRICS["pqn"], name="r", score="eval_score", folder=tmp_path).close()
+    stored = replace(TINY, learner="rainbow", deterministic=True, rainbow=replace(TINY.rainbow, save_replay=True))
+    create_run("tempest", "rainbow", stored, METRICS["rainbow"], name="r", score="eval_score", folder=tmp_path).close()
     seen: list[TempestConfig] = []
 
     def remember(trainer: Any, config: TempestConfig, folder: Path | None) -> dict[str, str]:
@@ -179,7 +179,9 @@ def test_the_inbox_stops_saves_and_evaluates(tmp_path):
 def test_without_learning_games_go_on_and_nothing_is_learned(tmp_path):
     run = train(TRAINER, TINY, Notes(), name="r", folder=tmp_path, prepare=lambda run: run.send("learning", on=False))
     state = last_state(run).state
-    assert state["session"]["updates"] == 8, "of the first rollout alone, 128 samples twice in minibatches of 32"
+    assert state["session"]["learner"]["updates"] == 8, (
+        "of the first rollout alone, 128 samples twice in minibatches of 32"
+    )
     assert state["step"] == TINY.frames
 
 
@@ -196,8 +198,8 @@ def test_what_a_person_has_changed_survives_a_resume_but_learning_is_on_again(tm
     run = train(TRAINER, replace(TINY, frames=2 * TINY.frames), after, name="r", resume=True, folder=tmp_path)
     assert after.reports[0]["controls"] == "epsilon fixed at 50 %, teacher off, learning rate times 2, as before"
     assert after.controls == before.controls | {"learning": {"on": True}} == run.switches()
-    assert last_state(run).state["session"]["updates"] == 8 + 12 * 8
-    rates = [group["lr"] for group in last_state(run).state["session"]["optimiser"]["param_groups"]]
+    assert last_state(run).state["session"]["learner"]["updates"] == 8 + 12 * 8
+    rates = [group["lr"] for group in last_state(run).state["session"]["learner"]["optimiser"]["param_groups"]]
     assert rates == [pytest.approx(2 * (1e-3 - (1e-3 - 5e-5) * 23 / 24))], "twice the schedule, 23 of 24 rollouts on"
 
 
