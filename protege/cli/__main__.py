@@ -35,10 +35,10 @@ COMMANDS: Final[dict[str, Command]] = {
     **{f"league {name}": command for name, command in LEAGUE.items()},
 }
 GROUPS: Final = {
-    "runs": "Look after run folders.",
+    "runs": "Manage run folders.",
     "league": "Rate players by matches between them; each built-in game comes with a league of its own name.",
 }
-EVERY_GAME: Final = {"train": "Train a pupil.", "eval": "Measure players."}  # what can be done with any game
+EVERY_GAME: Final = {"train": "Train a pupil.", "eval": "Evaluate players."}  # what can be done with any game
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

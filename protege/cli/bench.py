@@ -21,7 +21,7 @@ from protege.runs.metrics import near
 class Bench:
     """Measure how fast something is on this machine, beside a baseline in the same run."""
 
-    name: Positional[str]  # what to measure; a wrong name is answered with the list
+    name: Positional[str]  # what to measure; an unknown name lists all
     seconds: float = 10.0  # about how long each part is measured
     json: bool = False  # also print one flat JSON object on the last line
 

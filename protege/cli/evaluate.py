@@ -17,15 +17,15 @@ UNSEEN: Final = ("player", "games", "seed", "seconds")  # in the title, or of no
 
 @dataclass(frozen=True)
 class Eval:
-    """Measure players: every player plays the same games, each fixed by its seed."""
+    """Evaluate players: every player plays the same games, each fixed by its seed."""
 
     # Who plays: a scripted player, a champion, the name of a run, the path of a checkpoint, or your own
     # package.module:Class. May be given several times. Without it, the champion, or else the first scripted player.
     player: UseAppendAction[tuple[str, ...]] = ()
     games: int = 200  # games for each player
-    seed: int = 1  # the games follow from this number: the same seed gives the same games
-    threads: int = 0  # threads that play; 0 uses every core
-    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    seed: int = 1  # seed of the games: the same seed gives the same games
+    threads: int = 0  # threads that play; 0 for one per core
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: bool = False  # also print one flat JSON object for each player, the last line among them
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from protege.league.league import League
     from protege.league.ledger import Entry, Result
 
-# A league is named by its folder, by its name in the runs folder, or by the game's for those that come along.
+# A league is named by its folder, by its name in the runs folder, or, if built in, by its game's.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +29,10 @@ class LeagueInit:
     league: Positional[str]  # a name for it, to be kept among the runs, or the path of a folder
     game: str = ""  # what is played; its own settings are listed by "protege league init NAME --game GAME --help"
     copy: str | None = None  # go on with a copy of this league, such as one that comes with Protege
-    limit: int = 20  # learned members; the lowest leave when there are more
-    gate_games: int = 200  # games against the best member that a candidate is judged by
+    limit: int = 20  # most learned members; beyond it the lowest-rated retire
+    gate_games: int = 200  # matches against the best member that a promotion takes
     recordings: int = 3  # recorded matches that are kept of each player, the newest, where the game records any
-    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: bool = False  # also print one flat JSON object on the last line
 
 
@@ -80,7 +80,7 @@ def _contests(game: Game) -> Contests:
 
 
 def _game(league: "League", place: str) -> Game:
-    """The game of a league: one that comes along, or the user's own, which a league's file must not name."""
+    """The game of a league: a built-in one, or the user's own, which a league's file must not name."""
     from protege.league.ledger import LeagueError
 
     if not place and league.game not in BUILT_IN:
@@ -116,10 +116,10 @@ class LeagueAdd:
     league: Positional[str]  # the league
     player: Positional[str]  # the name of a run (its best), the path of a checkpoint, or champion
     name: str = ""  # what to call it; without it, a name made from its contents
-    member: bool = False  # as a member at once, without the games that "protege league promote" asks for
-    parent: str | None = None  # the entry it was trained on from
+    member: bool = False  # as a member at once, without the matches that "protege league promote" requires
+    parent: str | None = None  # the entry whose training it continues
     game: str = ""  # where a game of your own is, as package.module:GAME or a file
-    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: bool = False  # also print one flat JSON object on the last line
 
 
@@ -168,7 +168,7 @@ class LeagueList:
 
     league: Positional[str] = ""  # the league; without it, all of them
     retired: bool = False  # also those that have left
-    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: bool = False  # also print one flat JSON object for each, and last one for all of them
 
 
@@ -234,9 +234,9 @@ class LeagueMatch:
     second: Positional[str]  # another one
     games: int = 20  # matches; an even number where each map is played from both sides
     record: int = 1  # maps whose matches are recorded and looked at for the style report, where the game records any
-    threads: int = 0  # threads that play; 0 uses every core
+    threads: int = 0  # threads that play; 0 for one per core
     game: str = ""  # where a game of your own is, as package.module:GAME or a file
-    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: bool = False  # also print one flat JSON object on the last line
 
 
@@ -290,9 +290,9 @@ class LeagueTournament:
     rounds: int = 5  # rounds
     games: int = 2  # matches of each pair in a round
     no_record: bool = False  # record nothing; without it, a map of each pair in the last round, for the page
-    threads: int = 0  # threads that play; 0 uses every core
+    threads: int = 0  # threads that play; 0 for one per core
     game: str = ""  # where a game of your own is, as package.module:GAME or a file
-    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: bool = False  # also print one flat JSON object on the last line
 
 
@@ -331,9 +331,9 @@ class LeaguePromote:
     league: Positional[str]  # the league
     candidate: Positional[str] = ""  # who; without it, every candidate
     no_play: bool = False  # judge by the matches there are
-    threads: int = 0  # threads that play; 0 uses every core
+    threads: int = 0  # threads that play; 0 for one per core
     game: str = ""  # where a game of your own is, as package.module:GAME or a file
-    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: bool = False  # also print one flat JSON object on the last line
 
 
@@ -370,7 +370,7 @@ class LeagueRetire:
     league: Positional[str]  # the league
     player: Positional[str]  # who
     reason: str = "by hand"  # why, for the record
-    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: bool = False  # also print one flat JSON object on the last line
 
 
@@ -391,7 +391,7 @@ class LeaguePayoff:
     """Show who beats whom: the row's score against the column, in percent."""
 
     league: Positional[str]  # the league
-    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: bool = False  # also print one flat JSON object on the last line
 
 
@@ -421,7 +421,7 @@ class LeagueShow:
 
     league: Positional[str]  # the league
     player: Positional[str]  # who
-    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: bool = False  # also print one flat JSON object on the last line
 
 

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 class Dashboard:
     """Serve the page: every run of a folder, past or present, with live play and controls."""
 
-    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     run: str | None = None  # the run to show first; without it, the newest
     game: UseAppendAction[tuple[str, ...]] = ()  # a game of your own to show as well, as package.module:GAME or a file
-    host: str = "127.0.0.1"  # the address to listen at; 0.0.0.0 lets other machines see the page
-    port: int = 8765  # the port, or the next one that is free
+    host: str = "127.0.0.1"  # address to listen on; 0.0.0.0 lets other machines see the page
+    port: int = 8765  # port, or the next free one
     no_browser: bool = False  # do not open a browser
     until_stdin_closes: bool = False  # end when standard input does: how a training takes its page along
 

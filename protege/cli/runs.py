@@ -16,7 +16,7 @@ from protege.games import Command
 class RunsList:
     """List the runs: what they train, how far they are, how good they got, how much disk they use."""
 
-    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: bool = False  # also print one flat JSON object for each run, and last one for all of them
 
 
@@ -44,7 +44,7 @@ class RunsShow:
     """Show one run: settings, newest figures, checkpoints and what happened."""
 
     name: Positional[str]  # the run
-    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: bool = False  # also print one flat JSON object on the last line
 
 
@@ -96,7 +96,7 @@ class RunsCompare:
     """Put runs side by side: the settings that differ and the figures they share."""
 
     names: Positional[tuple[str, ...]]  # two runs or more
-    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: bool = False  # also print one flat JSON object on the last line
 
 
@@ -140,7 +140,7 @@ class RunsExport:
     name: Positional[str]  # the run
     metric: UseAppendAction[tuple[str, ...]] = ()  # a figure to export, as often as needed; without it, all of them
     out: Path | None = None  # the file to write; without it, the terminal
-    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: bool = False  # with --out: also print one flat JSON object on the last line
 
 
@@ -173,8 +173,8 @@ class RunsPrune:
     names: Positional[tuple[str, ...]] = ()  # runs to prune; without any, all but the newest
     keep: int = 5  # how many of the newest runs stay as they are, when no names are given
     whole: bool = False  # delete whole runs, not only their recordings and numbered checkpoints
-    yes: bool = False  # really delete
-    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    yes: bool = False  # delete; without it nothing is deleted
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: bool = False  # also print one flat JSON object on the last line
 
 

@@ -36,12 +36,12 @@ Flag = FlagCreatePairsOff[bool]
 class Options:
     """What every training can be told besides its settings."""
 
-    run: str | None = None  # the run's name; without it, one made from the date
-    resume: Flag = False  # go on with the run of that name, or with the latest; what is typed here wins
+    run: str | None = None  # name of the run; by default one made from the date
+    resume: Flag = False  # continue the run of that name, or the latest; settings typed here win over its own
     no_dashboard: Flag = False  # do not serve the page
     wandb: Flag = False  # also log to Weights & Biases; offline unless WANDB_MODE says otherwise
-    dry_run: Flag = False  # estimate memory, disk and time, then stop
-    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    dry_run: Flag = False  # estimate memory, disk and time, and train nothing
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: Flag = False  # also print one flat JSON object on the last line
 
 
@@ -100,7 +100,7 @@ def train_options(game: Game, trainer: "Trainer") -> Any:
         told = help_of(help=f"settings to start from: {lengths}")
         fields.append(("preset", Annotated[names, told], field(default=default_preset(trainer))))
     if game.teachers:
-        told = help_of(help=f"games of the pupil and of {', '.join(game.teachers)} at the end; 0 leaves the table out")
+        told = help_of(help=f"games of the final comparison with {', '.join(game.teachers)}; 0 skips it")
         fields.append(("compare", Annotated[int, told], field(default=COMPARED)))
     return extended(Options, f"Train a pupil of {game.title} ({game.about}).", fields)
 

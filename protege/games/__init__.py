@@ -1,4 +1,4 @@
-"""What is played: the contract of a game, those that come along, and how a user's own is found.
+"""What is played: the contract of a game, the built-in ones, and how a user's own is found.
 
 A game is a table, not a framework: commands, console, page, league, doctor and benchmarks read it and nothing else.
 What needs torch or compiled code stands behind functions, so that reading the table costs nothing.
@@ -115,7 +115,7 @@ class Game:
 
 
 def games() -> dict[str, Game]:
-    """The games that come along, by name."""
+    """The built-in games, by name."""
     return {name: find_game(name) for name in BUILT_IN}
 
 
@@ -125,7 +125,7 @@ def is_place(word: str) -> bool:
 
 
 def find_game(name: str) -> Game:
-    """The game of this name: one that comes along, `package.module:GAME`, or a file that defines GAME."""
+    """The game of this name: a built-in one, `package.module:GAME`, or a file that defines GAME."""
     place = BUILT_IN.get(name, name)
     if place.endswith(".py"):
         return _game_in(_load_file(Path(place)), "GAME", name)

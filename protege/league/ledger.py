@@ -73,7 +73,7 @@ class Entry:
     hash: str | None  # of the copy's contents, SHA-256
     run: str  # the training it comes from
     step: int
-    parent: int | None  # the entry it was trained on from
+    parent: int | None  # the entry whose training it continues
     created: float  # seconds since 1970
     rating: Rating
     games: int

@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 class Rules:
     """How a league is run; kept with the league."""
 
-    limit: int = 20  # learned members; the lowest leave when there are more
+    limit: int = 20  # most learned members; beyond it the lowest-rated retire
     newest: int = 5  # candidates, the newest ones, that are opponents although they are no members yet
     skill: float = 0.45  # share of opponents drawn by strength: a bell curve of the difference in rating
     prioritised: float = 0.45  # share drawn by results: hard ones and even ones

@@ -32,10 +32,10 @@ DUAL_CLIP: Final = 3.0
 class PPOConfig:
     """Settings of the learner."""
 
-    epochs: int = 2  # times each step is learned from, unless the policy has moved too far before
+    epochs: int = 2  # passes over a rollout, unless the policy moves too far before
     minibatches: int = 8  # optimiser steps in an epoch
-    gamma: float = 0.995  # discount: worth of a reward one step later
-    gae_lambda: float = 0.95  # how far an advantage looks before it trusts the critic
+    gamma: float = 0.995  # discount factor, per step
+    gae_lambda: float = 0.95  # lambda of generalised advantage estimation
     clip: float = 0.2  # a probability may change by this fraction before its gain is clipped
     learning_rate: float = 3e-4  # at the start
     final_learning_rate: float = 3e-5  # when the budget is used up
@@ -43,13 +43,13 @@ class PPOConfig:
     entropy: float = 0.05  # weight of the mean entropy of the choices, at the start
     final_entropy: float = 0.01  # when the budget is used up
     value_weight: float = 0.5  # of the critic's error
-    max_grad_norm: float = 2.0  # longer gradients, of the policy or of the critic, are clipped to this norm
-    target_kl: float = 0.02  # a rollout is left as soon as a minibatch finds the policy further away than this
-    burn_in: int = 0  # first steps of each chunk that only warm the state up
+    max_grad_norm: float = 2.0  # norm to which the gradients of policy and critic are clipped, each
+    target_kl: float = 0.02  # KL divergence at which the updates from a rollout stop
+    burn_in: int = 0  # first steps of each chunk that only warm up the recurrent state
     prediction: float = 0.0  # weight of predicting the next observation; 0 for a policy without that head
-    recompute: bool = False  # work advantages out anew for every epoch
+    recompute: bool = False  # recompute the advantages in every epoch
     microbatches: int = 2  # of a minibatch, which threads may work on at once
-    checkpointing: bool = False  # keep less of the forward pass and do it twice: less memory
+    checkpointing: bool = False  # recompute activations in the backward pass: less memory, more time
     compiled: bool = False  # let torch compile the policy
     mixed_precision: bool = False  # 16-bit arithmetic in the policy's layers
 

@@ -30,15 +30,15 @@ class PQNConfig:
     games: int = 512  # games that advance together
     horizon: int = 32  # frames of each game between two rounds of updates
     minibatch: int = 2048  # samples per update
-    epochs: int = 2  # times each sample is learned from
-    gamma: float = 0.99  # discount: worth of a reward one frame later
-    # how far a return looks before it trusts the value estimate
+    epochs: int = 2  # passes over the samples of a rollout
+    gamma: float = 0.99  # discount factor, per frame
+    # lambda of the Q(lambda) returns
     lambda_: Annotated[float, tyro.conf.arg(name="lambda")] = 0.8
-    learning_rate: float = 1e-3  # at the start; falls linearly to final_learning_rate
+    learning_rate: float = 1e-3  # at the start; decays linearly to final_learning_rate
     final_learning_rate: float = 5e-5  # when the budget is used up
-    max_grad_norm: float = 10.0  # longer gradients are clipped to this norm
-    temperature: float = 0.25  # in points of reward: how sharply action values turn into the distilled policy
-    ema: float = 0.01  # step of the running average of the weights, the player that is measured and kept
+    max_grad_norm: float = 10.0  # norm to which gradients are clipped
+    temperature: float = 0.25  # of the softmax over action values that is distilled, in units of reward
+    ema: float = 0.01  # step of the running average of the weights, which is evaluated and kept
 
 
 @dataclass

@@ -35,23 +35,23 @@ class RainbowConfig:
     final_learning_rate: float = 2e-5  # where each period of the schedule ends
     warm_up: int = 5_000  # updates over which the learning rate rises to its peak
     period: int = 3_000_000  # updates of one fall of the learning rate, after which it starts again at its peak
-    adam_epsilon: float = 1.5e-4  # keeps the optimiser's steps small where gradients are tiny
+    adam_epsilon: float = 1.5e-4  # epsilon of Adam
     target_sync_every: int = 2_500  # updates between copies of the weights into the target network
     acting_every: int = 100  # updates between copies of the weights for the player
-    max_grad_norm: float = 5.0  # longer gradients are clipped to this norm
-    atoms: int = 51  # points on which the distribution of returns is kept
-    low: float = -100.0  # lowest return of the distribution
-    high: float = 100.0  # highest return of the distribution
-    beta: float = 0.4  # how far importance weights undo the priorities at the start; 1 is wholly
-    beta_frames: int = 10_000_000  # frames over which beta rises to 1
-    bc_weight: float = 1.0  # weight of behaviour cloning, of the teacher's actions, in the loss at first
-    final_bc_weight: float = 0.001  # that weight at last
-    bc_frames: int = 500_000  # frames before that weight starts to fall
-    bc_fall: int = 2_000_000  # frames over which it falls
-    margin: float = 0.5  # in points of reward: by how much cloning wants the teacher's action to lead all others
-    minimum_fill: int = 10_000  # transitions in the memory before the first update
+    max_grad_norm: float = 5.0  # norm to which gradients are clipped
+    atoms: int = 51  # atoms of the return distribution
+    low: float = -100.0  # lowest atom
+    high: float = 100.0  # highest atom
+    beta: float = 0.4  # exponent of the importance weights at the start; rises to 1
+    beta_frames: int = 10_000_000  # frames over which it does
+    bc_weight: float = 1.0  # initial weight of behaviour cloning in the loss
+    final_bc_weight: float = 0.001  # final weight of behaviour cloning
+    bc_frames: int = 500_000  # frames before that weight starts to decay
+    bc_fall: int = 2_000_000  # frames over which it decays
+    margin: float = 0.5  # by which behaviour cloning wants the teacher's action to lead all others, in units of reward
+    minimum_fill: int = 10_000  # transitions in the replay before the first update
     replay_ratio: float = 3.2  # how often each frame is learned from, on average; updates wait for frames
-    ema: float = 1.0  # step of the running average of the weights, the player that is measured; 1 for the newest
+    ema: float = 1.0  # step of the running average of the weights, which is evaluated and kept; 1 for the newest
     mixed_precision: bool = True  # half precision where it is safe, on CUDA devices that have bfloat16
 
     def beta_at(self, frames: int) -> float:

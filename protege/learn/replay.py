@@ -49,13 +49,13 @@ class ReplayError(ProtegeError):
 class ReplayConfig:
     """Settings of the memory."""
 
-    capacity: int = 15_000_000  # steps kept
-    n_step: int = 12  # rewards that are added up before the value of what follows is trusted
-    gamma: float = 0.99  # discount: worth of a reward one step later
+    capacity: int = 15_000_000  # capacity in steps
+    n_step: int = 12  # steps of the n-step returns
+    gamma: float = 0.99  # discount factor, per step
     cut_off_policy: bool = False  # end a return before the first later action that is not the pupil's own
-    priority_alpha: float = 0.7  # 0 draws all steps alike, 1 in proportion to their priority
+    priority_alpha: float = 0.7  # exponent of the priorities: 0 samples uniformly, 1 in proportion
     new_limit: float = 3.0  # a new step has the highest recent priority, but at most so many times the mean
-    terminal_floor: float = 3.0  # and at least this priority if its return ends with a life, whatever the limit
+    terminal_floor: float = 3.0  # and at least this priority if its return ends in a death, whatever the limit
 
 
 class Batch(NamedTuple):

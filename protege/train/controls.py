@@ -95,7 +95,7 @@ _CONTROLS: Final = (
     ),
     Control(
         "pulse", "exploration", "Pulse",
-        f"epsilon rises to {PULSE_TOP:.0%} and falls back, every {PULSE_FRAMES:,} frames", "toggle",
+        f"epsilon rises to {100 * PULSE_TOP:.0f} % and falls back every {PULSE_FRAMES:,} frames", "toggle",
         keys="P", key_help="epsilon pulse on/off",
     ),
     Control(
@@ -115,11 +115,11 @@ _CONTROLS: Final = (
         keys="a", key_help="attention report",
     ),
     Control(
-        "replay", "learner", "Replay", "what the experience memory holds, as a table",
+        "replay", "learner", "Replay", "what the replay holds, as a table",
         keys="b", key_help="replay statistics",
     ),
     Control(
-        "flush", "learner", "Flush replay", "empty the experience memory", confirm=True,
+        "flush", "learner", "Flush replay", "empty the replay", confirm=True,
         keys="f", key_help="empty the replay: press twice", key_asks="empty the replay?",
     ),
     Control(
@@ -152,8 +152,8 @@ class Scheduled(NamedTuple):
     """What the settings alone would give now."""
 
     frames: int
-    epsilon: float  # share of random moves
-    teacher: float  # share of its moves, or weight of its advice
+    epsilon: float  # probability of a random move
+    teacher: float  # fraction of its moves, or weight of its advice
 
 
 class Controls:
@@ -181,7 +181,7 @@ class Controls:
     # --- what has become of the schedules ---
 
     def epsilon(self, scheduled: Scheduled) -> float:
-        """Share of random moves."""
+        """Probability of a random move."""
         if self.greedy:
             return 0.0
         base = scheduled.epsilon if self.fixed_epsilon is None else self.fixed_epsilon
@@ -191,7 +191,7 @@ class Controls:
         return base + (PULSE_TOP - base) * (1 - abs(2 * turn - 1))
 
     def teacher(self, scheduled: Scheduled) -> float:
-        """Share of the teacher's moves, or weight of its advice."""
+        """Fraction of the teacher's moves, or weight of its advice."""
         if self.teacher_mode:
             return 0.0 if self.teacher_mode == "off" else 1.0
         return scheduled.teacher if self.fixed_teacher is None else self.fixed_teacher

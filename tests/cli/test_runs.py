@@ -50,7 +50,7 @@ def test_every_command_explains_itself_and_its_options(command, capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main(["runs", command, "--help"])
     text = capsys.readouterr().out
-    assert stop.value.code == 0 and "the folder that holds the runs" in text
+    assert stop.value.code == 0 and "the folder of the runs" in text
     rows = [line.strip("│| ") for line in text.splitlines()]
     assert any(map(OPTION, rows)), "there are options to look at"
     for number, row in enumerate(rows):

@@ -21,25 +21,25 @@ class Match:
     # who leads blue: trivial, easy, medium, hard, expert, champion, random, a run, a checkpoint, package.module:Class
     blue: str = "champion"
     red: str = "expert"  # who leads red
-    seed: int = 1  # the map and the battle follow from this number
-    roster: str = "10v10"  # how many against how many; a wrong name is answered with the list
+    seed: int = 1  # seed of the map and the battle
+    roster: str = "10v10"  # teams and their sizes; an unknown name lists all
     out: Path = Path("match.rec")  # the file to write
-    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: bool = False  # also print one flat JSON object on the last line
 
 
 @dataclass(frozen=True)
 class Eval:
-    """Measure one side against another: every map is played twice, with the sides swapped."""
+    """Evaluate one side against another: every map is played twice, with the sides swapped."""
 
     # who leads blue: trivial, easy, medium, hard, expert, champion, random, a run, a checkpoint, package.module:Class
     blue: str = "champion"
     red: str = "expert"  # who leads red
     matches: int = 200  # battles, an even number
-    seed: int = 1  # the maps follow from this number
-    roster: str = "10v10"  # how many against how many; a wrong name is answered with the list
-    threads: int = 0  # threads that play; 0 uses every core
-    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    seed: int = 1  # seed of the maps
+    roster: str = "10v10"  # teams and their sizes; an unknown name lists all
+    threads: int = 0  # threads that play; 0 for one per core
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: bool = False  # also print one flat JSON object on the last line
 
 
@@ -53,9 +53,9 @@ class Watch:
     beside: Path | None = None  # a second recording to show beside it: another player on the same seed
     run: str | None = None  # the run whose battles to watch; new ones appear as they finish
     text: bool = False  # as text on the terminal, line by line, without a browser
-    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
-    host: str = "127.0.0.1"  # the address to listen at; 0.0.0.0 lets other machines see the page
-    port: int = 8765  # the port, or the next one that is free
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
+    host: str = "127.0.0.1"  # address to listen on; 0.0.0.0 lets other machines see the page
+    port: int = 8765  # port, or the next free one
     no_browser: bool = False  # do not open a browser
 
 
@@ -67,14 +67,14 @@ class Record:
     recording: Positional[Path | None] = None  # the file that "protege match echelon" wrote; without it, a new battle
     blue: str = "champion"  # who leads blue in a new battle, as in "protege match"
     red: str = "expert"  # who leads red
-    seed: int = 1  # the new battle follows from this number
-    roster: str = "10v10"  # how many against how many
+    seed: int = 1  # seed of the new battle
+    roster: str = "10v10"  # teams and their sizes
     begin: float = 0.0  # the second of the battle at which the film begins
     seconds: float = 0.0  # film so many seconds of the battle; 0 goes on to its end
     speed: float = 2.0  # times as fast as the battle was
     rate: float = 12.5  # pictures a second
     width: int = 640  # of the picture; its height is 9/16 of that
-    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: bool = False  # also print one flat JSON object on the last line
 
 

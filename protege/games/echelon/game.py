@@ -86,7 +86,7 @@ GAME: Final = Game(
     examples=(
         ("protege train echelon --minutes 60", "squads of mechs that outfight scripted ones"),
         ("protege match echelon --blue hard --red medium --out fight.rec", "a battle, recorded"),
-        ("protege watch echelon fight.rec", "that battle in 3D; --text tells it"),
+        ("protege watch echelon fight.rec", "that battle in 3D; --text describes it"),
         ("protege record echelon fight.rec --out fight.gif", "and as a film"),
         ("protege eval echelon --blue champion --red hard", "win rate with its 95 % interval"),
     ),

@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Eval:
-    """Measure players: every player plays the same games, each fixed by its seed."""
+    """Evaluate players: every player plays the same games, each fixed by its seed."""
 
     # Who plays: champion, teacher, teacher-full, random, the name of a run, the path of a checkpoint, or your own
     # package.module:Class. Without it, champion.
     player: UseAppendAction[tuple[str, ...]] = ()
     games: int = 200  # games for each player
-    seed: int = 1  # the games follow from this number: the same seed gives the same games
+    seed: int = 1  # seed of the games: the same seed gives the same games
     level: int = 1  # the level to start at, 1 to 99
     difficulty: Literal["easy", "medium", "hard"] = "medium"  # the cabinet's difficulty switch
     lives: int = 3  # lives at the start
-    max_frames: int = 200_000  # a game still running after so many frames is cut and counted as truncated
-    threads: int = 0  # threads that play; 0 uses every core
-    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    max_frames: int = 200_000  # frames after which a game is truncated, and counted as such
+    threads: int = 0  # threads that play; 0 for one per core
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: bool = False  # also print one flat JSON object for each player, the last line among them
 
 
@@ -110,17 +110,17 @@ def _counting(name: str, player: Any, games: int) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class Record:
-    """Record a game as a GIF, MP4 or WebM file. A game still running after 200,000 frames is cut there."""
+    """Record a game as a film: GIF, MP4 or WebM. A game still running after 200,000 frames is truncated there."""
 
     out: Path  # the file to write; its ending chooses the format: .gif, .mp4 or .webm
     player: str = "champion"  # who plays, as in "protege eval"
-    seed: int = 1  # the game follows from this number
+    seed: int = 1  # seed of the game
     level: int = 1  # the level to start at
     best_of: int = 1  # play so many games and record the one with the highest score
     seconds: float = 45.0  # keep the last so many seconds of the game; 0 keeps all of it
     until_level: int = 0  # end when this level is done; 0 goes on until the game is over
     size: int = 360  # width and height of the picture
-    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: bool = False  # also print one flat JSON object on the last line
 
 
@@ -161,9 +161,9 @@ class Watch:
     player: str = "champion"  # who plays, as in "protege eval"
     level: int = 1  # the level to start at, 1 to 99
     games: Literal[1, 4, 9, 16] = 1  # games side by side
-    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
-    host: str = "127.0.0.1"  # the address to listen at; 0.0.0.0 lets other machines see the page
-    port: int = 8765  # the port, or the next one that is free
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
+    host: str = "127.0.0.1"  # address to listen on; 0.0.0.0 lets other machines see the page
+    port: int = 8765  # port, or the next free one
     no_browser: bool = False  # do not open a browser
 
 
@@ -180,9 +180,9 @@ def run_watch(command: Watch) -> int:
 class Play:
     """Play yourself, in the browser: keyboard, mouse or wheel, with the champion on the same seed beside you."""
 
-    runs: Path | None = None  # the folder that holds runs and high scores; without it PROTEGE_RUNS, or else ./runs
-    host: str = "127.0.0.1"  # the address to listen at; 0.0.0.0 lets other machines see the page
-    port: int = 8765  # the port, or the next one that is free
+    runs: Path | None = None  # the folder of runs and high scores; by default PROTEGE_RUNS, else ./runs
+    host: str = "127.0.0.1"  # address to listen on; 0.0.0.0 lets other machines see the page
+    port: int = 8765  # port, or the next free one
     no_browser: bool = False  # do not open a browser
 
 
@@ -196,7 +196,7 @@ class Export:
 
     run: Positional[str]  # the name of a run (its best pupil), the path of a checkpoint, champion or champion-visible
     out: Path  # the folder to write model.onnx, description.json and README.md into
-    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: bool = False  # also print one flat JSON object on the last line
 
 
@@ -221,27 +221,27 @@ def run_export(command: Export) -> int:
 class Serve:
     """Train on arcade clients: emulators that connect to this server, here or on other machines; or only play them.
 
-    Settings beside these are those of a preset, or of the run that is resumed, which may have begun on the simulator:
+    Other settings come from a preset, or from the run that is resumed, which may have begun on the simulator:
     protege train tempest --learner rainbow --run NAME, then protege serve --resume --run NAME.
     """
 
-    run: str | None = None  # the run's name; without it, one made from the date
-    resume: bool = False  # go on with the run of that name, or with the latest
+    run: str | None = None  # name of the run; by default one made from the date
+    resume: bool = False  # continue the run of that name, or the latest
     preset: Literal["smoke", "laptop", "full"] | None = None  # settings of a new run; without it, full
     no_dashboard: bool = False  # do not serve the page
-    no_train: bool = False  # only play, and report what the games came to
+    no_train: bool = False  # only play, and report the scores
     player: str = "champion"  # with --no-train: who plays, as in "protege eval"
     games: int = 0  # with --no-train: stop after so many games; 0 for no limit
-    minutes: float = 0.0  # stop after so many minutes, with --resume of the whole run; 0 for no limit
-    host: str = "127.0.0.1"  # the address to listen at; 0.0.0.0 lets other machines in, with a token or an allow-list
-    port: int = 9999  # the port, which other machines' firewalls must let through
-    token: str = ""  # what clients must know; the environment variable PROTEGE_TOKEN does as well, and stays private
-    allow: UseAppendAction[tuple[str, ...]] = ()  # an address or network clients may come from, as often as needed
-    start_level: int = 0  # the level clients start at, 1 to 81, where they can be told; 0 leaves it to them
+    minutes: float = 0.0  # stop after so many minutes (with --resume, of the whole run); 0 for no limit
+    host: str = "127.0.0.1"  # address to listen on; 0.0.0.0 lets other machines in, with a token or an allow-list
+    port: int = 9999  # port, which firewalls must let through
+    token: str = ""  # token that clients must present; PROTEGE_TOKEN in the environment keeps it private
+    allow: UseAppendAction[tuple[str, ...]] = ()  # an address or network that clients may come from; repeatable
+    start_level: int = 0  # the level clients start at, 1 to 81, for clients that can be told; 0 leaves it to them
     start_advanced: bool = False  # they start at the highest level the machine offers
     long_replies: bool = False  # replies of five bytes, as newer public clients want them
     max_frames: int = 200_000  # a game still running after so many frames counts as it stands
-    runs: Path | None = None  # the folder that holds the runs; without it PROTEGE_RUNS, or else ./runs
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: bool = False  # also print one flat JSON object on the last line
 
 
@@ -330,13 +330,13 @@ class Mame:
 
     clients: int = 1  # games at once, 1 to 36; each takes about 200 MB of memory and up to one core
     serve: bool = False  # also start the server, at the address of --server: learner, page and clients in one command
-    server: str | None = None  # whom to play for, HOST:PORT; without it 127.0.0.1:9999
-    token: str = ""  # what the server asks for; the environment variable PROTEGE_TOKEN does as well
+    server: str | None = None  # server to play for, HOST:PORT; by default 127.0.0.1:9999
+    token: str = ""  # the server's token; PROTEGE_TOKEN in the environment keeps it private
     mame: Path | None = None  # the emulator; without it, the one on the PATH or in the usual places
     rom_path: Path | None = None  # the folder that holds tempest1.zip; without it, where MAME looks itself
     visible: bool = False  # show the games in windows, at the arcade's speed
     frameskip: int | None = None  # with --visible: skip so many pictures after each, and run as fast as that allows
-    start_level: int | None = None  # the level to start games at, 1 to 81, unless the server has a wish of its own
+    start_level: int | None = None  # the level to start games at, 1 to 81, unless the server asks for another
     # Only copy the client's scripts into this folder, for another machine: with --server, --token or --start-level
     # their settings too.
     copy_client: Path | None = None

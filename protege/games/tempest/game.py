@@ -97,10 +97,10 @@ GAME: Final = Game(
     next_steps=next_steps,
     examples=(
         ("protege watch tempest --player champion", "its games, live in the browser"),
-        ("protege play tempest", "your turn, with the champion beside you"),
+        ("protege play tempest", "play yourself, beside the champion"),
         ("protege train tempest --minutes 10", "a pupil that outplays its teacher"),
         ("protege eval tempest --player champion --player teacher", "mean scores with 95 % intervals"),
-        ("protege record tempest --player champion --out game.gif", "a game to look at"),
+        ("protege record tempest --player champion --out game.gif", "a game as a film"),
         ("protege export champion --out champion", "an ONNX model for other programs"),
         ("protege mame --serve --clients 2", "train on real games in MAME"),
         ("protege league list tempest", "ratings of every player"),

@@ -115,7 +115,7 @@ class Contest:
 class LeagueSettings:
     """What the matches of a new league are like."""
 
-    roster: str = "10v10"  # how many against how many
+    roster: str = "10v10"  # teams and their sizes
     size: int = 100  # columns on each side of the map
     length: int = 500  # decisions in a battle, four a second
 

@@ -105,18 +105,18 @@ class EchelonConfig:
 
     minutes: float = 60.0  # wall-clock budget, start-up and compilation included; 0 for none
     agent_steps: int = 0  # budget in decisions of single mechs instead of minutes; 0 for none
-    # success rate, the lower end in an evaluation, at which it ends before its budget, once no advice is given
+    # end early when the lower end of an evaluation's success rate reaches this and no advice is given any more
     until: float = 0.0
     seed: int = 1  # of the maps, the battles, the network and the exploration
-    stages: tuple[str, ...] = ("squad",)  # what is practised, in this order; a wrong name is answered with all
-    opponents: tuple[str, ...] = ()  # instead of the stages' own: hard expert=0.5 self, a run or a checkpoint
+    stages: tuple[str, ...] = ("squad",)  # stages of the curriculum, in order; an unknown name lists all
+    opponents: tuple[str, ...] = ()  # in place of the stages' own: hard expert=0.5 self, a run or a checkpoint
     league: str = ""  # a league, by name or folder, whose players are the opponents; it keeps the results and copies
     # In that league: main learns to beat everybody, main-exploiter the newest copy of a main agent, league-exploiter
     # everybody. Exploiters begin with the weights of that copy, and begin again when they win 70 %.
     role: Literal["main", "main-exploiter", "league-exploiter"] = "main"
     agents: int = 640  # learning mechs that advance together, in as many battles as that takes
     horizon: int = 64  # decisions of each between two rounds of updates
-    chunk: int = 16  # decisions that are learned from in one piece
+    chunk: int = 16  # decisions in a chunk, the unit of backpropagation through time
     ppo: PPOConfig = PPOConfig()
     network: NetworkConfig = NetworkConfig()
     rewards: RewardConfig = RewardConfig()
@@ -124,10 +124,10 @@ class EchelonConfig:
     imitation: float = 0.0  # weight of that advice at the start; 0 for none
     imitation_share: float = 0.3  # of the budget, over which the weight falls to 0
     start_from: str = ""  # a run, or a checkpoint, whose weights the training begins with
-    eval_sampled: bool = True  # measure the pupil as it practises, by chance; otherwise by its likeliest actions
+    eval_sampled: bool = True  # evaluate with sampled actions, as in training; otherwise with the likeliest ones
     eval_matches: int = 64  # held-out battles against each opponent of an evaluation, half from each side
     eval_seconds: float = 120.0  # least time between evaluations
-    eval_every: int = 1_000_000  # agent-steps between evaluations of a deterministic run, which goes by no clock
+    eval_every: int = 1_000_000  # agent-steps between evaluations of a deterministic run, which ignores the clock
     autosave_seconds: float = 120.0  # time between checkpoints
     threads: int = 0  # threads that play and learn; 0 for one per core, at most 2
     device: Literal["cpu", "cuda"] = "cpu"  # where updates are made; battles and what mechs choose stay on the CPU

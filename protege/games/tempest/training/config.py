@@ -18,38 +18,38 @@ from protege.train.session import Ignored, clocks_ignored
 
 @dataclass(frozen=True)
 class PQNTraining(PQNConfig):
-    """Settings of the learner without a memory."""
+    """Settings of PQN, the learner without a replay."""
 
     widths: tuple[int, ...] = (512, 256)  # sizes of the network's layers
-    epsilon: float = 0.02  # fraction of random moves after the beginning
-    epsilon_frames: int = 400_000  # frames over which random moves fall from all to that fraction
+    epsilon: float = 0.02  # final probability of a random move
+    epsilon_frames: int = 400_000  # frames over which epsilon falls from 1 to that
     distillation: float = 1.0  # weight of the teacher's advice; falls to 0 as the pupil's score reaches its
 
 
 @dataclass(frozen=True)
 class RainbowTraining(RainbowConfig):
-    """Settings of the learner with a memory."""
+    """Settings of Rainbow, the learner with a replay."""
 
     games: int = 64  # games that advance together
     piece: int = 16  # frames of each game between two rounds of updates
     network: AttentionConfig = AttentionConfig()
     replay: ReplayConfig = ReplayConfig(capacity=2_000_000)
-    schedule_frames: int = 7_000_000  # frames that the whole budget counts as in schedules; 0 to count real frames
-    epsilon: float = 1.0  # share of random moves at first
-    final_epsilon: float = 0.01  # and at last
-    epsilon_frames: int = 500_000  # frames over which it falls
+    schedule_frames: int = 7_000_000  # frames that the whole budget stands for in schedules; 0 to count real frames
+    epsilon: float = 1.0  # initial probability of a random move
+    final_epsilon: float = 0.01  # final probability of a random move
+    epsilon_frames: int = 500_000  # frames over which it decays
     pulse_from: int = 0  # frame from which epsilon swings up to 25 % and back every 500,000 frames; 0 for never
-    teacher: float = 0.5  # share of the teacher's moves at first
-    final_teacher: float = 0.02  # and at last
-    teacher_frames: int = 5_000_000  # frames over which it falls
-    teacher_by: Literal["frames", "result"] = "result"  # falls with frames, or with what the pupil lacks in score
-    zoom_teacher: float = 2.0  # times as many of the teacher's moves in a zoom
-    zoom_epsilon: float = 0.2  # times as many random moves in a zoom
-    zap_gate: float = 1.0  # chance that a zap of the pupil's, or at random, is let through
-    zap_penalty: float = -0.05  # reward for one that is not, with the frame after it
-    warm_frames: int = 100_000  # frames of the teacher's alone, before anything else
-    warm_updates: int = 1_000  # updates from these alone
-    # keep the memory with the checkpoints, so that a resumed run has it again (rainbow)
+    teacher: float = 0.5  # initial fraction of the teacher's moves
+    final_teacher: float = 0.02  # final fraction of the teacher's moves
+    teacher_frames: int = 5_000_000  # frames over which it decays
+    teacher_by: Literal["frames", "result"] = "result"  # decays with frames, or as the score nears the teacher's
+    zoom_teacher: float = 2.0  # factor on the teacher's moves in a zoom
+    zoom_epsilon: float = 0.2  # factor on random moves in a zoom
+    zap_gate: float = 1.0  # probability that a zap which is not the teacher's is let through
+    zap_penalty: float = -0.05  # reward for a zap that is not let through, paid with the next frame
+    warm_frames: int = 100_000  # frames played by the teacher alone, at the start
+    warm_updates: int = 1_000  # updates from these alone, before the pupil plays
+    # save the replay with the checkpoints, so that a resumed run has it (rainbow)
     save_replay: Annotated[bool, tyro.conf.arg(prefix_name=False)] = False
 
 
@@ -60,19 +60,19 @@ class TempestConfig:
     minutes: float = 10.0  # wall-clock budget of the whole run: start-up, compilation and earlier starts; 0 for none
     frames: int = 0  # budget in frames instead of minutes, also of the whole run; 0 for none
     seed: int = 1  # of the games, the network and the exploration
-    learner: Literal["pqn", "rainbow"] = "pqn"  # without a memory, the fastest on a simulator; or with one
+    learner: Literal["pqn", "rainbow"] = "pqn"  # pqn has no replay and is the fastest on a simulator; rainbow has one
     visible_only: bool = False  # hide the 16 counters that a person at the machine cannot see
-    shaping: float = 0.0  # share of the lane-safety reward that is learned from, beside the points
+    shaping: float = 0.0  # fraction of the lane-safety reward that is added to the points
     pqn: PQNTraining = PQNTraining()
     rainbow: RainbowTraining = RainbowTraining()
     starts: StartConfig = StartConfig()
-    eval_games: int = 60  # held-out games the pupil is measured on
-    eval_frames: int = 25_000  # these games are cut after so many frames
+    eval_games: int = 60  # held-out games of an evaluation
+    eval_frames: int = 25_000  # frames after which these games are truncated
     eval_seconds: float = 60.0  # least time between evaluations
-    eval_every: int = 2_000_000  # frames between evaluations of a deterministic run, which goes by no clock
+    eval_every: int = 2_000_000  # frames between evaluations of a deterministic run, which ignores the clock
     autosave_seconds: float = 60.0  # time between checkpoints
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"  # where rainbow learns; auto: a GPU if there is one
-    threads: int = 0  # threads that learn, beside one that plays and one that measures; 0 for one per core, at most 4
+    threads: int = 0  # threads that learn, beside one that plays and one that evaluates; 0 for one per core, at most 4
     deterministic: bool = False  # one thread, budget in frames: the same numbers every time, also across a resume
 
 
