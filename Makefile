@@ -1,4 +1,5 @@
-# make run     train a pupil for 10 minutes, then measure it beside its teachers; MINUTES=3 for less
+# make demo    the champion plays in the browser, and you can play against it; no training
+# make run     train a pupil for 10 minutes, then evaluate it beside its teachers; MINUTES=3 for less
 # make test    every test, as CI runs them
 # make check   formatting, types and the fast tests, of the page and of Lua too; pre-commit runs it
 # make prove   the long proofs: "make prove NAME" for one of them
@@ -18,7 +19,7 @@ PROOF := $(wordlist 2,99,$(MAKECMDGOALS))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-page prove clean $(PROOF)
+.PHONY: help demo run test check check-page prove clean $(PROOF)
 
 help:
 	@sed -n 's/^# \(make [a-z]*  *\)/  \1/p' $(firstword $(MAKEFILE_LIST))
@@ -32,6 +33,10 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(BIN)/pip install --quiet --disable-pip-version-check --requirement requirements.lock
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
+
+demo: $(STAMP)
+	@echo "The champion plays in the page that opens; under Play you play against it. Ctrl-C ends it."
+	$(BIN)/protege watch tempest $(ARGS)
 
 run: $(STAMP)
 	$(BIN)/protege train tempest --minutes $(MINUTES) $(ARGS)

@@ -70,9 +70,9 @@ def run_train(game: Game, arguments: Sequence[str]) -> int:
 
 def read_options(game: Game, trainer: "Trainer", arguments: Sequence[str]) -> Any:
     """The command as typed, on top of a preset or of what the run to be resumed was trained with."""
-    kind = _options(game, trainer)
+    kind = train_options(game, trainer)
     preset = given(arguments, "--preset")
-    default = kind(config=trainer.presets.get(preset or _default_preset(trainer), trainer.config()))
+    default = kind(config=trainer.presets.get(preset or default_preset(trainer), trainer.config()))
     if "--resume" in arguments:
         if preset is not None:
             raise ProtegeError("a resumed run has its own settings: leave out --preset, and type what shall change")
@@ -90,7 +90,7 @@ def read_options(game: Game, trainer: "Trainer", arguments: Sequence[str]) -> An
     return command
 
 
-def _options(game: Game, trainer: "Trainer") -> Any:
+def train_options(game: Game, trainer: "Trainer") -> Any:
     """A dataclass of everything a training of this game can be told."""
     help_of = tyro.conf.arg
     fields: list[Any] = [("config", Annotated[trainer.config, help_of(name="")])]
@@ -98,14 +98,14 @@ def _options(game: Game, trainer: "Trainer") -> Any:
         names: Any = Literal[tuple(trainer.presets)]
         lengths = ", ".join(f"{name} {_length(trainer, config)}" for name, config in trainer.presets.items())
         told = help_of(help=f"settings to start from: {lengths}")
-        fields.append(("preset", Annotated[names, told], field(default=_default_preset(trainer))))
+        fields.append(("preset", Annotated[names, told], field(default=default_preset(trainer))))
     if game.teachers:
         told = help_of(help=f"games of the pupil and of {', '.join(game.teachers)} at the end; 0 leaves the table out")
         fields.append(("compare", Annotated[int, told], field(default=COMPARED)))
     return extended(Options, f"Train a pupil of {game.title} ({game.about}).", fields)
 
 
-def _default_preset(trainer: "Trainer") -> str:
+def default_preset(trainer: "Trainer") -> str:
     return PRESET if PRESET in trainer.presets else next(iter(trainer.presets), "")
 
 
@@ -248,7 +248,7 @@ def _compare(game: Game, run: "Run", command: Any) -> dict[str, Any]:
 
 def _print_next_steps(game: Game, trainer: "Trainer", run: "Run", command: Any) -> None:
     named = run.name + kept_at(command.runs)
-    usual = trainer.presets.get(_default_preset(trainer), command.config)
+    usual = trainer.presets.get(default_preset(trainer), command.config)
     longer = minutes_for_more(run, command.config.minutes or usual.minutes or 10)
     steps = [
         ("Go on for longer", f"protege train {game.place} --resume --run {named} --minutes {longer}"),

@@ -67,7 +67,7 @@ class Feeds:
                 "step": max((point.step for point in latest.values()), default=0),
                 "points": points,
                 "events": [event._asdict() for event in events],
-                "switches": run.switches(),
+                "controls": run.controls(),
             }
 
 

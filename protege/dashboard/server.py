@@ -128,7 +128,7 @@ class Pages:
                     "status": run.status(),
                     "metrics": [asdict(metric) for metric in log.declared()],
                     "latest": {name: point._asdict() for name, point in log.latest().items()},
-                    "switches": run.switches(),
+                    "controls": run.controls(),
                     "not_finite": log.not_finite(),
                     "recordings": [film.name for film in films if not film.name.startswith(".")],
                     "playable": info.game in self.games and bool(run.all_checkpoints()),

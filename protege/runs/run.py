@@ -132,7 +132,7 @@ class Run:
         self._info_file = path / "run.json"
         self._metrics_file = path / "metrics.sqlite"
         self._commands_file = path / "commands.jsonl"
-        self._switches_file = path / "switches.json"
+        self._controls_file = path / "controls.json"
         self._lock_file = path / "lock"
         self.metrics = MetricLog(self._metrics_file)
 
@@ -190,15 +190,15 @@ class Run:
             disk_bytes=disk_use(self.path),
         )
 
-    def switches(self) -> dict[str, Any]:
+    def controls(self) -> dict[str, Any]:
         """What can be changed in the training and how that stands, by command; empty if no training has said so."""
         try:
-            return dict(json.loads(self._switches_file.read_bytes()))
+            return dict(json.loads(self._controls_file.read_bytes()))
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, TypeError) as error:
             raise RunError(
-                f"run {self.name} cannot be shown, its {self._switches_file.name} is damaged: {error}"
+                f"run {self.name} cannot be shown, its {self._controls_file.name} is damaged: {error}"
             ) from error
 
     def all_checkpoints(self) -> list[Path]:
@@ -283,7 +283,7 @@ class Training(Run):
 
     def show_controls(self, controls: Mapping[str, Any]) -> None:
         """Let others see how the controls stand; log an event, too, because readers look when there is one."""
-        with replacing(self._switches_file) as draft:
+        with replacing(self._controls_file) as draft:
             draft.write_text(json.dumps(controls, allow_nan=False), encoding="utf-8")
 
     def rewind(self, step: int) -> int:

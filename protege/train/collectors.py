@@ -3,9 +3,11 @@
 import threading
 from collections.abc import Sequence
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Final
 
 from protege.train.session import Experience, Session
+
+STOP: Final = object()  # in place of room for more
 
 
 class InTurn:
@@ -40,7 +42,7 @@ class Ahead:
             self.free.put(session.room())
 
     def _collect(self) -> None:
-        while (room := self.free.get()) is not None:
+        while (room := self.free.get()) is not STOP:
             try:
                 self.ready.put(self.session.collect(room))
             except Exception as problem:  # whatever it is, the loop raises it
@@ -60,7 +62,7 @@ class Ahead:
 
     def stop(self) -> Sequence[Experience]:
         """No more playing; what was played and not taken."""
-        self.free.put(None)
+        self.free.put(STOP)
         self.thread.join()
         left = [self.ready.get() for _ in range(self.ready.qsize())]
         return [experience for experience in left if isinstance(experience, Experience)]

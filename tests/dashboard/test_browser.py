@@ -441,10 +441,10 @@ def test_switches_are_seen_by_everybody_and_changed_by_whoever_has_the_token(one
         ("learning_rate", {"value": 0.004}), ("replay", {}),
     ]  # fmt: skip
     # How they stand is what the run says, once it has said so.
-    switches = Controls(1e-3)
+    controls = Controls(1e-3)
     for command in sent:
-        answer = switches.obey(command.name, command.arguments, Scheduled(0, 0.02, 0.3))
-        run.show_controls(switches.view())
+        answer = controls.obey(command.name, command.arguments, Scheduled(0, 0.02, 0.3))
+        run.show_controls(controls.view())
         run.event("command", f"{command.name}: {answer}")
     for page in (viewer, steering):
         page.locator(".steer-last", has_text="replay means nothing to this learner").wait_for()

@@ -254,15 +254,15 @@ def test_arguments_go_with_the_command(tmp_path):
 
 def test_how_the_switches_stand_comes_with_the_news_and_with_the_run(tmp_path):
     with make_run(tmp_path, "one") as run, served(tmp_path) as page:
-        assert get(page, "api/runs/one").json()["switches"] == {}
+        assert get(page, "api/runs/one").json()["controls"] == {}
         feeds = Feeds(tmp_path)
         first = feeds.news("one", Place()) or {}
         run.show_controls({"greedy": {"on": True}})
         run.event("command", "greedy: greedy on")
         place = Place(first["row"], first["event"], first["status"])
         news = feeds.news("one", place)
-        assert news and news["switches"] == {"greedy": {"on": True}}
-        assert get(page, "api/runs/one").json()["switches"] == {"greedy": {"on": True}}
+        assert news and news["controls"] == {"greedy": {"on": True}}
+        assert get(page, "api/runs/one").json()["controls"] == {"greedy": {"on": True}}
 
 
 def test_a_run_that_is_not_being_trained_takes_no_command(tmp_path):

@@ -10,18 +10,18 @@ from protege.train.controls import CONTROLS, ControlError, Controls, Report, Sch
 NOW = Scheduled(frames=1_000_000, epsilon=0.02, teacher=0.3)
 
 
-def obey(switches, *commands):
+def obey(controls, *commands):
     """Obey commands without arguments, or (name, arguments); the last answer."""
     for command in commands:
         name, arguments = command if isinstance(command, tuple) else (command, {})
-        answer = switches.obey(name, arguments, NOW)
+        answer = controls.obey(name, arguments, NOW)
     return answer
 
 
 def test_untouched_switches_leave_every_schedule_alone():
-    switches = Controls(1e-3)
-    assert switches.epsilon(NOW) == 0.02 and switches.teacher(NOW) == 0.3 and switches.rate_factor == 1.0
-    assert switches.learning and switches.changed() == ""
+    controls = Controls(1e-3)
+    assert controls.epsilon(NOW) == 0.02 and controls.teacher(NOW) == 0.3 and controls.rate_factor == 1.0
+    assert controls.learning and controls.changed() == ""
 
 
 # --- epsilon ---
@@ -45,44 +45,44 @@ def test_steps_are_a_point_where_a_share_is_small_and_five_where_it_is_not(share
 
 
 def test_a_step_starts_from_the_schedule_and_freezes_it():
-    switches = Controls(1e-3)
-    assert obey(switches, ("epsilon", {"step": 1})) == "epsilon 3 %, fixed"
-    assert obey(switches, ("epsilon", {"step": -1}), ("epsilon", {"step": -1})) == "epsilon 1 %, fixed"
-    assert switches.epsilon(NOW._replace(epsilon=0.5)) == 0.01
-    assert obey(switches, ("epsilon", {"schedule": True})) == "epsilon back on schedule: 2 %"
-    assert switches.epsilon(NOW._replace(epsilon=0.5)) == 0.5
+    controls = Controls(1e-3)
+    assert obey(controls, ("epsilon", {"step": 1})) == "epsilon 3 %, fixed"
+    assert obey(controls, ("epsilon", {"step": -1}), ("epsilon", {"step": -1})) == "epsilon 1 %, fixed"
+    assert controls.epsilon(NOW._replace(epsilon=0.5)) == 0.01
+    assert obey(controls, ("epsilon", {"schedule": True})) == "epsilon back on schedule: 2 %"
+    assert controls.epsilon(NOW._replace(epsilon=0.5)) == 0.5
 
 
 def test_greedy_wins_while_it_is_on_and_forgets_nothing():
-    switches = Controls(1e-3)
-    assert obey(switches, ("epsilon", {"value": 0.4}), "greedy") == "greedy on: epsilon 0 %"
-    assert switches.epsilon(NOW) == 0.0
-    assert obey(switches, ("epsilon", {"step": 1})) == "epsilon 45 %, fixed; greedy is on, so not yet"
-    assert switches.epsilon(NOW) == 0.0
-    assert obey(switches, "greedy") == "greedy off: epsilon 45 %"
-    assert switches.epsilon(NOW) == 0.45
+    controls = Controls(1e-3)
+    assert obey(controls, ("epsilon", {"value": 0.4}), "greedy") == "greedy on: epsilon 0 %"
+    assert controls.epsilon(NOW) == 0.0
+    assert obey(controls, ("epsilon", {"step": 1})) == "epsilon 45 %, fixed; greedy is on, so not yet"
+    assert controls.epsilon(NOW) == 0.0
+    assert obey(controls, "greedy") == "greedy off: epsilon 45 %"
+    assert controls.epsilon(NOW) == 0.45
 
 
 def test_the_pulse_is_a_triangle_of_half_a_million_frames_from_where_it_was_switched_on():
-    switches = Controls(1e-3)
-    obey(switches, ("epsilon", {"value": 0.05}), "pulse")
+    controls = Controls(1e-3)
+    obey(controls, ("epsilon", {"value": 0.05}), "pulse")
     waves = {0: 0.05, 125_000: 0.15, 250_000: 0.25, 375_000: 0.15, 500_000: 0.05, 625_000: 0.15}
     for later, expected in waves.items():
-        assert switches.epsilon(NOW._replace(frames=NOW.frames + later)) == pytest.approx(expected)
-    obey(switches, ("pulse", {"on": True}))  # it is on: its wave goes on
-    assert switches.pulse_since == NOW.frames
-    assert obey(switches, "pulse") == "epsilon pulse off: epsilon 5 %"
+        assert controls.epsilon(NOW._replace(frames=NOW.frames + later)) == pytest.approx(expected)
+    obey(controls, ("pulse", {"on": True}))  # it is on: its wave goes on
+    assert controls.pulse_since == NOW.frames
+    assert obey(controls, "pulse") == "epsilon pulse off: epsilon 5 %"
 
 
 def test_pulses_of_the_settings_begin_by_themselves_and_can_be_switched_off():
-    switches = Controls(1e-3, pulse_from=900_000)
-    assert switches.epsilon(NOW._replace(frames=800_000)) == 0.02, "not yet"
-    assert switches.epsilon(NOW) == pytest.approx(0.02 + 0.23 * 0.4) and switches.changed() == ""
-    assert not switches.view()["epsilon"]["overridden"] and switches.view()["pulse"] == {"on": True, "scheduled": True}
-    assert obey(switches, "pulse") == "epsilon pulse off: epsilon 2 %"
-    assert switches.changed() == "no epsilon pulse" and switches.view()["epsilon"]["overridden"]
+    controls = Controls(1e-3, pulse_from=900_000)
+    assert controls.epsilon(NOW._replace(frames=800_000)) == 0.02, "not yet"
+    assert controls.epsilon(NOW) == pytest.approx(0.02 + 0.23 * 0.4) and controls.changed() == ""
+    assert not controls.view()["epsilon"]["overridden"] and controls.view()["pulse"] == {"on": True, "scheduled": True}
+    assert obey(controls, "pulse") == "epsilon pulse off: epsilon 2 %"
+    assert controls.changed() == "no epsilon pulse" and controls.view()["epsilon"]["overridden"]
     restored = Controls(1e-3, pulse_from=900_000)
-    restored.restore(json.loads(json.dumps(switches.state())))
+    restored.restore(json.loads(json.dumps(controls.state())))
     assert restored.changed() == "no epsilon pulse"
     assert obey(restored, "pulse").startswith("epsilon pulse on") and restored.pulse_since == NOW.frames
 
@@ -94,9 +94,9 @@ def test_a_resumed_training_has_the_pulses_of_its_settings_unless_somebody_switc
 
 
 def test_the_pulse_never_lowers_epsilon():
-    switches = Controls(1e-3)
-    obey(switches, "pulse")
-    assert switches.epsilon(Scheduled(NOW.frames + 250_000, 0.8, 0.0)) == 0.8
+    controls = Controls(1e-3)
+    obey(controls, "pulse")
+    assert controls.epsilon(Scheduled(NOW.frames + 250_000, 0.8, 0.0)) == 0.8
 
 
 # --- teacher ---
@@ -104,70 +104,70 @@ def test_the_pulse_never_lowers_epsilon():
 
 def test_off_and_only_in_any_order_never_lose_the_teachers_value():
     for toggles in itertools.product(["teacher_off", "teacher_only"], repeat=5):
-        switches = Controls(1e-3)
-        obey(switches, ("teacher", {"value": 0.7}), *toggles)
-        obey(switches, ("teacher_off", {"on": False}), ("teacher_only", {"on": False}))
-        assert switches.teacher(NOW) == 0.7, toggles
+        controls = Controls(1e-3)
+        obey(controls, ("teacher", {"value": 0.7}), *toggles)
+        obey(controls, ("teacher_off", {"on": False}), ("teacher_only", {"on": False}))
+        assert controls.teacher(NOW) == 0.7, toggles
 
 
 def test_off_is_none_only_is_all_and_the_later_one_counts():
-    switches = Controls(1e-3)
-    assert obey(switches, "teacher_off") == "teacher off: teacher 0 %" and switches.teacher(NOW) == 0.0
-    assert obey(switches, "teacher_only") == "teacher only: teacher 100 %" and switches.teacher(NOW) == 1.0
-    assert obey(switches, ("teacher_off", {"on": False})) == "teacher off ends: teacher 100 %", "it was off no more"
-    assert obey(switches, ("teacher", {"step": 1})) == "teacher 35 %, fixed; teacher only is on, so not yet"
-    assert obey(switches, "teacher_only") == "teacher only ends: teacher 35 %"
-    assert obey(switches, ("teacher", {"schedule": True})) == "teacher back on schedule: 30 %"
+    controls = Controls(1e-3)
+    assert obey(controls, "teacher_off") == "teacher off: teacher 0 %" and controls.teacher(NOW) == 0.0
+    assert obey(controls, "teacher_only") == "teacher only: teacher 100 %" and controls.teacher(NOW) == 1.0
+    assert obey(controls, ("teacher_off", {"on": False})) == "teacher off ends: teacher 100 %", "it was off no more"
+    assert obey(controls, ("teacher", {"step": 1})) == "teacher 35 %, fixed; teacher only is on, so not yet"
+    assert obey(controls, "teacher_only") == "teacher only ends: teacher 35 %"
+    assert obey(controls, ("teacher", {"schedule": True})) == "teacher back on schedule: 30 %"
 
 
 # --- learning ---
 
 
 def test_the_learning_rate_doubles_and_halves_between_its_limits():
-    switches = Controls(1e-3)
-    assert obey(switches, ("learning_rate", {"step": 1})) == "learning rate 0.002 at its peak, 2 times the setting"
+    controls = Controls(1e-3)
+    assert obey(controls, ("learning_rate", {"step": 1})) == "learning rate 0.002 at its peak, 2 times the setting"
     for _ in range(5):
-        answer = obey(switches, ("learning_rate", {"step": 1}))
+        answer = obey(controls, ("learning_rate", {"step": 1}))
     assert answer == "learning rate stays 0.01 at its peak, which is the limit"
-    assert switches.rate_factor == pytest.approx(10.0)
+    assert controls.rate_factor == pytest.approx(10.0)
     for _ in range(20):
-        answer = obey(switches, ("learning_rate", {"step": -1}))
+        answer = obey(controls, ("learning_rate", {"step": -1}))
     assert answer == "learning rate stays 1e-06 at its peak, which is the limit"
-    assert switches.rate_factor == pytest.approx(1e-3)
-    assert obey(switches, ("learning_rate", {"value": 0.004})).startswith("learning rate 0.004")
-    assert obey(switches, ("learning_rate", {"schedule": True})) == "learning rate back on schedule: 0.001 at its peak"
-    assert switches.rate_factor == 1.0
+    assert controls.rate_factor == pytest.approx(1e-3)
+    assert obey(controls, ("learning_rate", {"value": 0.004})).startswith("learning rate 0.004")
+    assert obey(controls, ("learning_rate", {"schedule": True})) == "learning rate back on schedule: 0.001 at its peak"
+    assert controls.rate_factor == 1.0
 
 
 def test_however_low_the_peak_the_end_of_the_schedule_stays_below_it():
-    switches, peak, end = Controls(1e-3), 1e-3, 5e-5
+    controls, peak, end = Controls(1e-3), 1e-3, 5e-5
     for _ in range(20):
-        obey(switches, ("learning_rate", {"step": -1}))
-        assert end * switches.rate_factor < peak * switches.rate_factor
+        obey(controls, ("learning_rate", {"step": -1}))
+        assert end * controls.rate_factor < peak * controls.rate_factor
 
 
 def test_a_peak_beyond_the_limits_only_moves_towards_them():
-    switches = Controls(0.05)
-    assert "stays 0.05" in obey(switches, ("learning_rate", {"step": 1}))
-    assert obey(switches, ("learning_rate", {"step": -1})).startswith("learning rate 0.025")
+    controls = Controls(0.05)
+    assert "stays 0.05" in obey(controls, ("learning_rate", {"step": 1}))
+    assert obey(controls, ("learning_rate", {"step": -1})).startswith("learning rate 0.025")
 
 
 def test_learning_is_switched_off_and_on():
-    switches = Controls(1e-3)
-    assert obey(switches, "learning") == "learning off: it plays on, without updates" and not switches.learning
-    assert obey(switches, ("learning", {"on": False})).startswith("learning off") and not switches.learning
-    assert obey(switches, "learning") == "learning on" and switches.learning
+    controls = Controls(1e-3)
+    assert obey(controls, "learning") == "learning off: it plays on, without updates" and not controls.learning
+    assert obey(controls, ("learning", {"on": False})).startswith("learning off") and not controls.learning
+    assert obey(controls, "learning") == "learning on" and controls.learning
 
 
 # --- what others see, and what is kept ---
 
 
 def test_everything_but_whether_it_learns_survives_a_checkpoint():
-    switches, restored = Controls(1e-3), Controls(1e-3)
-    obey(switches, ("epsilon", {"value": 0.4}), "greedy", "pulse", ("teacher", {"value": 0.7}), "teacher_off")
-    obey(switches, ("learning_rate", {"step": 1}), "learning")
-    restored.restore(json.loads(json.dumps(switches.state())))
-    assert restored.learning and restored.view() | {"learning": {"on": False}} == switches.view()
+    controls, restored = Controls(1e-3), Controls(1e-3)
+    obey(controls, ("epsilon", {"value": 0.4}), "greedy", "pulse", ("teacher", {"value": 0.7}), "teacher_off")
+    obey(controls, ("learning_rate", {"step": 1}), "learning")
+    restored.restore(json.loads(json.dumps(controls.state())))
+    assert restored.learning and restored.view() | {"learning": {"on": False}} == controls.view()
     kept = "epsilon fixed at 40 %, greedy, epsilon pulse, teacher fixed at 70 %, teacher off, learning rate times 2"
     assert restored.changed() == kept
 
@@ -178,16 +178,16 @@ def test_a_value_counts_as_overridden_whichever_switch_did_it():
         ([("teacher", {"step": 1})], {"teacher"}), (["teacher_off"], {"teacher"}), (["teacher_only"], {"teacher"}),
         ([("learning_rate", {"step": 1})], {"learning_rate"}), (["learning", "learning"], set()),
     ):  # fmt: skip
-        switches = Controls(1e-3)
-        obey(switches, *commands)
-        assert {name for name, state in switches.view().items() if state.get("overridden")} == overridden
+        controls = Controls(1e-3)
+        obey(controls, *commands)
+        assert {name for name, state in controls.view().items() if state.get("overridden")} == overridden
 
 
 def test_a_learner_answers_with_a_table_or_says_that_a_command_means_nothing_to_it():
     table = Report("replay", ("who", "moves", "meaning"), (("teacher", "25", "advice"), ("pupil", "1,175", "play")))
-    switches = Controls(1e-3, {"replay": lambda: table, "flush": lambda: "emptied: 1,200 moves"})
-    assert obey(switches, "replay") is table
-    assert obey(switches, "flush") == "emptied: 1,200 moves"
+    controls = Controls(1e-3, {"replay": lambda: table, "flush": lambda: "emptied: 1,200 moves"})
+    assert obey(controls, "replay") is table
+    assert obey(controls, "flush") == "emptied: 1,200 moves"
     assert table.text() == (
         "replay\n"
         "who      moves  meaning\n"
@@ -195,8 +195,8 @@ def test_a_learner_answers_with_a_table_or_says_that_a_command_means_nothing_to_
         "pupil    1,175  play"
     )  # fmt: skip
     for unknown in ("attention", "dance", "save"):
-        assert obey(switches, unknown) == f"{unknown} means nothing to this learner"
-    assert "flush" in switches.view() and "attention" not in switches.view()
+        assert obey(controls, unknown) == f"{unknown} means nothing to this learner"
+    assert "flush" in controls.view() and "attention" not in controls.view()
 
 
 # --- arguments ---
@@ -227,9 +227,9 @@ def test_arguments_that_a_control_takes(name, good):
 def test_other_arguments_are_refused_and_change_nothing(name, wrong):
     with pytest.raises(ControlError, match=f"command {name} takes"):
         CONTROLS[name].check(wrong)
-    switches = Controls(1e-3, {"save": lambda: "saved"})
-    assert obey(switches, (name, wrong)).startswith(f"not done: command {name} takes")
-    assert switches.state() == Controls(1e-3).state()
+    controls = Controls(1e-3, {"save": lambda: "saved"})
+    assert obey(controls, (name, wrong)).startswith(f"not done: command {name} takes")
+    assert controls.state() == Controls(1e-3).state()
 
 
 def test_the_range_of_a_number_is_named():

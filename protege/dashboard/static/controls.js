@@ -1,4 +1,4 @@
-// Steering a training: what can be asked of it, for whoever has the token, and how its switches stand, for everybody.
+// Steering a training: what can be asked of it, for whoever has the token, and how its controls stand, for everybody.
 
 import { short, withUnit } from "./numbers.js";
 import { address, ask, el, toast, trust, write } from "./page.js";
@@ -6,7 +6,7 @@ import { address, ask, el, toast, trust, write } from "./page.js";
 const PATIENCE_MS = 5000; // what was just asked for is shown for so long before the run confirms it
 const NO_TOKEN = "needs the token: open the page by the link printed when the server started";
 
-/** The controls of one run: `actions` are buttons that do something once, `element` is the panel of switches. */
+/** The controls of one run: `actions` are buttons that do something once, `element` is the panel of the others. */
 export class Controls {
   /** @type {(() => void)[]} how each switch shows what has become of it */
   parts = [];
@@ -22,7 +22,7 @@ export class Controls {
     this.element = el(
       "details",
       { class: "steer", open: matchMedia("(min-width: 48rem)").matches },
-      el("summary", {}, "Switches ", this.summary),
+      el("summary", {}, "Controls ", this.summary),
       this.groups,
       this.last,
     );
@@ -33,8 +33,8 @@ export class Controls {
   build() {
     const { run } = this;
     const running = run.status === "running";
-    const understood = (control) => (control.group === "run" ? running : running && control.name in run.switches);
-    this.built = JSON.stringify([run.status, Object.keys(run.switches), trust.ok]);
+    const understood = (control) => (control.group === "run" ? running : running && control.name in run.controls);
+    this.built = JSON.stringify([run.status, Object.keys(run.controls), trust.ok]);
     const csv = { class: "button", href: address("runs", run.name, "metrics.csv"), download: `${run.name}.csv` };
     const offered = this.controls.filter(understood);
     const hint = running && !trust.ok ? el("small", {}, "view only") : null;
@@ -44,15 +44,15 @@ export class Controls {
       ...(hint ? [hint] : []),
     );
     this.parts = [];
-    const switches = offered.filter((control) => control.group !== "run");
-    this.element.hidden = !switches.length;
+    const others = offered.filter((control) => control.group !== "run");
+    this.element.hidden = !others.length;
     this.groups.replaceChildren(
-      ...[...new Set(switches.map((control) => control.group))].map((group) =>
+      ...[...new Set(others.map((control) => control.group))].map((group) =>
         el(
           "fieldset",
           { disabled: !trust.ok, title: trust.ok ? null : NO_TOKEN },
           el("legend", {}, group),
-          switches.filter((control) => control.group === group).map((control) => this.make(control)),
+          others.filter((control) => control.group === group).map((control) => this.make(control)),
         ),
       ),
     );
@@ -61,7 +61,7 @@ export class Controls {
   /** How everything stands now. */
   show() {
     const { run } = this;
-    if (this.built !== JSON.stringify([run.status, Object.keys(run.switches), trust.ok])) this.build();
+    if (this.built !== JSON.stringify([run.status, Object.keys(run.controls), trust.ok])) this.build();
     for (const part of this.parts) part();
     const changed = this.controls.filter((control) => run.isChanged(control.name)).map((control) => control.label);
     write(this.summary, changed.length ? `changed: ${changed.join(", ")}` : "");
@@ -108,7 +108,7 @@ export class Controls {
       this.show();
     });
     this.parts.push(() => {
-      const { on } = this.run.switches[control.name];
+      const { on } = this.run.controls[control.name];
       input.checked = Date.now() < asked.until ? asked.on : on;
       if (input.checked === on) asked = { until: 0 };
     });
@@ -145,7 +145,7 @@ export class Controls {
     const schedule = this.small("schedule", `${control.label} back on schedule`, () => set({ schedule: true }));
     const metric = this.run.metrics.find((one) => one.control === control.name);
     this.parts.push(() => {
-      const { value, overridden, peak } = this.run.switches[control.name];
+      const { value, overridden, peak } = this.run.controls[control.name];
       const current = metric ? this.run.last(metric.name) : null;
       write(now, `${share ? withUnit(current, "fraction") : short(current)}${overridden ? "*" : ""}`);
       now.classList.toggle("overridden", overridden);

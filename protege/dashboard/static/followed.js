@@ -13,7 +13,7 @@ export class FollowedRun {
   place = { row: 0, event: 0 };
   status = "";
   /** @type {Record<string, any>} */
-  switches = {};
+  controls = {};
   step = 0;
   /** @type {any} */
   info;
@@ -30,8 +30,8 @@ export class FollowedRun {
   }
 
   async load() {
-    const { info, status, metrics, switches, recordings } = await ask(address("runs", this.name));
-    Object.assign(this, { info, status, metrics, switches, recordings });
+    const { info, status, metrics, controls, recordings } = await ask(address("runs", this.name));
+    Object.assign(this, { info, status, metrics, controls, recordings });
     this.families = Map.groupBy(metrics, (/** @type {any} */ metric) => metric.family);
   }
 
@@ -40,7 +40,7 @@ export class FollowedRun {
     this.place = { row: news.row, event: news.event };
     this.status = news.status;
     this.step = news.step;
-    this.switches = news.switches;
+    this.controls = news.controls;
     for (const [name, points] of Object.entries(news.points)) {
       const history = this.histories.get(name) ?? new History();
       this.histories.set(name, history);
@@ -60,13 +60,13 @@ export class FollowedRun {
 
   /** Whether a person has switched this control to something else than the settings say. */
   isChanged(name) {
-    const { on, value = null, scheduled = name === "learning" } = this.switches[name] ?? {};
+    const { on, value = null, scheduled = name === "learning" } = this.controls[name] ?? {};
     return on === undefined ? value !== null : on !== scheduled;
   }
 
   /** Whether what this control rules differs from its schedule, by whatever switch. */
   isOverridden(name) {
-    return Boolean(this.switches[name]?.overridden);
+    return Boolean(this.controls[name]?.overridden);
   }
 
   /** When the newest value came, by the server's clock. */

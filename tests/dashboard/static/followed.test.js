@@ -17,7 +17,7 @@ function run(/** @type {number[]} */ seconds, config = {}, starts = [0]) {
     event: 3,
     status: "running",
     step: steps.at(-1),
-    switches: {},
+    controls: {},
     events: [],
     points: { loss: { steps, times: seconds.map(at), mean: seconds.map(() => 1) } },
   });
@@ -55,14 +55,14 @@ test("progress that a run logs itself is believed", () => {
 test("only the newest events are kept", () => {
   const followed = run([1]);
   const events = Array.from({ length: 100 }, (_, i) => ({ kind: "exam", text: String(i), time: i }));
-  followed.hear({ row: 8, event: 103, status: "running", step: 0, switches: {}, points: {}, events });
+  followed.hear({ row: 8, event: 103, status: "running", step: 0, controls: {}, points: {}, events });
   assert.equal(followed.events.length, 60);
   assert.equal(followed.events[59].text, "99");
 });
 
 test("a switch is changed when it is not as the settings say", () => {
   const followed = run([1]);
-  followed.switches = {
+  followed.controls = {
     learning: { on: false },
     greedy: { on: false },
     epsilon: { value: null },

@@ -119,7 +119,7 @@ PRESETS: Final = {
         )
     ),
     # Schedules as they were published, in real frames; the whole memory, a superzapper that hardly opens, pulses.
-    # docs/learning.md lists where it still differs.
+    # docs/evidence.md lists where it still differs.
     "full": TempestConfig(
         minutes=0.0,
         eval_games=200,

@@ -1,4 +1,4 @@
-"""What a review of recurrent learners asks to be shown, on the whole learner: docs/learning.md lists it by id.
+"""What a review of recurrent learners asks to be shown, on the whole learner: docs/evidence.md lists it by id.
 
 Schedules as real trainings log them, stages and resumes, memory that stays flat, layers that stay alive, and ways to
 compute that change no result.

@@ -111,8 +111,8 @@ def test_a_budget_typed_at_a_resume_takes_the_place_of_the_stored_one(typed, nee
     ],
 )
 def test_what_is_typed_at_a_resume_wins(typed, save_replay, deterministic, tmp_path, capsys, monkeypatch):
-    stored = replace(TINY, deterministic=True, rainbow=replace(TINY.rainbow, save_replay=True))
-    create_run("tempest", "pqn", stored, METRICS["pqn"], name="r", score="eval_score", folder=tmp_path).close()
+    stored = replace(TINY, learner="rainbow", deterministic=True, rainbow=replace(TINY.rainbow, save_replay=True))
+    create_run("tempest", "rainbow", stored, METRICS["rainbow"], name="r", score="eval_score", folder=tmp_path).close()
     seen: list[TempestConfig] = []
 
     def remember(trainer: Any, config: TempestConfig, folder: Path | None) -> dict[str, str]:
@@ -197,7 +197,7 @@ def test_what_a_person_has_changed_survives_a_resume_but_learning_is_on_again(tm
     assert before.notes[:2] == ["epsilon 50 %, fixed", "teacher off: teacher 0 %"]
     run = train(TRAINER, replace(TINY, frames=2 * TINY.frames), after, name="r", resume=True, folder=tmp_path)
     assert after.reports[0]["controls"] == "epsilon fixed at 50 %, teacher off, learning rate times 2, as before"
-    assert after.controls == before.controls | {"learning": {"on": True}} == run.switches()
+    assert after.controls == before.controls | {"learning": {"on": True}} == run.controls()
     assert last_state(run).state["session"]["learner"]["updates"] == 8 + 12 * 8
     rates = [group["lr"] for group in last_state(run).state["session"]["learner"]["optimiser"]["param_groups"]]
     assert rates == [pytest.approx(2 * (1e-3 - (1e-3 - 5e-5) * 23 / 24))], "twice the schedule, 23 of 24 rollouts on"
@@ -384,10 +384,3 @@ def test_shares_of_the_time_add_up_to_one():
     accounts.learning = 0.02
     shares = accounts.shares()
     assert sum(shares.values()) == pytest.approx(1.0) and shares["time_waiting"] > 0.5
-
-
-def test_every_figure_is_explained_in_the_docs():
-    text = (ROOT / "docs" / "learning.md").read_text()
-    every = [*METRICS["pqn"], *METRICS["rainbow"]]
-    missing = [m.name for m in every if f"| `{m.name}` | {m.unit or 'number'} | {m.meaning} |" not in text]
-    assert not missing, f"docs/learning.md lacks {missing}"
