@@ -138,9 +138,8 @@ class LeagueAgent(NoLeague):
         try:
             self.league.require(signature(Setting(stage.roster, (stage.size, stage.size), stage.length)))
         except LeagueError as error:
-            return (
-                f"{error}: protege league init NAME --roster {stage.roster} --size {stage.size} --length {stage.length}"
-            )
+            matches = f"--roster {stage.roster} --size {stage.size} --length {stage.length}"
+            return f"{error}: protege league init NAME --game echelon {matches}"
         return ""
 
     # Who the training is.

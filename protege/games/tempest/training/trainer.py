@@ -45,7 +45,7 @@ def upgrade(state: dict[str, Any]) -> dict[str, Any]:
         "cpu_s": state.get("cpu_s", 0.0),
         "progress": state.get("done", 0.0),
         "best": [state["best"]],
-        "best_of": "0 ",
+        "best_of": "None ",
         "next_evaluation_step": state["next_exam_frame"],
         "controls": state["switches"],
         "session": {"learner": practice, **practice, **trailing, "windows": state["windows"]},  # PQN had its own flat

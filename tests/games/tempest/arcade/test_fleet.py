@@ -355,7 +355,7 @@ def test_one_command_starts_learner_page_and_clients_and_ends_them(roms, tmp_pat
         launcher.end(120.0)
         assert not any(process.is_running() for process in launcher.seen), "nothing is left"
     with open_run(run["name"], tmp_path / "runs") as left:
-        assert load(left.last).state["frames"] > 0 and left.status() == "stopped"
+        assert load(left.last).state["step"] > 0 and left.status() == "stopped"
     assert any(f"protege serve --resume --run {run['name']}" in line for line in told)
 
 
