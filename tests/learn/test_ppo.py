@@ -14,7 +14,7 @@ from tests.learn.recurrent_tasks import Recall, SmallPolicy
 
 CONFIG = PPOConfig(
     learning_rate=3e-3, final_learning_rate=3e-3, minibatches=4, epochs=3, entropy=0.01, final_entropy=0.01,
-    gamma=0.95, target_kl=0.1,
+    gamma=0.95, target_kl=0.1, critic_rate=1.0,
 )  # fmt: skip
 
 
@@ -34,12 +34,12 @@ def weights_of(learner):
 @pytest.mark.slow
 def test_it_learns_to_remember_a_cue_for_seven_steps():
     learner, task = learner_of()
-    scores = []
+    scores, explained = [], []
     for _ in range(100):
         scores.append(task.play(learner.policy))
-        figures = learner.update(task.rollout)
+        explained.append(learner.update(task.rollout)["explained_variance"])
     assert sum(scores[:3]) / 3 < 0.65 and sum(scores[-10:]) / 10 > 0.93
-    assert figures["explained_variance"] > 0.5
+    assert sum(explained[-10:]) / 10 > 0.5
     _, mean, _, _ = learner.policy.distributions(
         torch.zeros(1, 1, 2), torch.zeros(1, 16), torch.ones(1, 1, dtype=torch.bool)
     )
