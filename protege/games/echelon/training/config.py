@@ -87,10 +87,10 @@ class Curriculum:
             return "its share of the budget is used up"
         return ""
 
-    def move_on(self, progress: float) -> str:
+    def move_on(self, progress: float, why: str) -> str:
         """To the next stage; in words."""
         self.number, self.began = self.number + 1, progress
-        return f"{self.names[self.number - 1]} ends, {self.names[self.number]} begins"
+        return f"{self.names[self.number - 1]} ends ({why}); {self.names[self.number]} begins"
 
     def describe(self, opponents: str) -> str:
         """What is practised, and what comes after it."""

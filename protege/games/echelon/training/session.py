@@ -233,8 +233,8 @@ class EchelonSession(Session):
             self._tell_league(f"{reason}: goes on as {self.league.reset(reason)}")
             self._begin_life()
         elif reason := self.curriculum.over(progress, self.success_low):
-            moved = self.curriculum.move_on(progress)
-            self.context.note(f"{moved} at agent-step {self.agent_steps:,} ({reason})", event="stage")
+            moved = self.curriculum.move_on(progress, reason)
+            self.context.note(f"{moved} at agent-step {self.agent_steps:,}", event="stage")
             self._renew_source()
             self.windows.clear()
         elif self.curriculum.is_last and self.success_low >= self.config.until > 0.0 and not self.advice():

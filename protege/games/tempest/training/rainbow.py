@@ -44,7 +44,7 @@ class RainbowSession(TempestSession):
     def __init__(self, config: TempestConfig, context: Context, source: Source):
         super().__init__(config, context)
         c = self.own = config.rainbow
-        self.source, self.replay_path = source, context.run.replay
+        self.source, self.place, self.replay_path = source, source.place, context.run.replay
         network = replace(c.network, visible_only=c.network.visible_only or config.visible_only)
         self.described = shape_of(network, c)
         self.learner = Rainbow(build_network(self.described).to(self.device), c, factors=FACTORS, threads=self.threads)

@@ -55,6 +55,7 @@ class Source(Protocol):
 
     random: np.random.Generator  # of whoever decides
     title: str  # what is played, in words
+    place: str  # and where
     most_updates: int  # that what was collected at a time allows
     can_wait: bool  # whether games stand still while nobody plays them
     reports: Mapping[str, Callable[[], Report | str]]  # commands that it answers
@@ -88,6 +89,7 @@ class _Slice:
 class SimulatorSource:
     """Games of the simulator, advanced together."""
 
+    place = "simulator"
     most_updates = 1 << 30
     can_wait = True
 
@@ -238,6 +240,7 @@ class _Clients(Agent):
 class ArcadeSource:
     """Whoever connects to the bridge."""
 
+    place = "on arcade clients, evaluations on the simulator"
     most_updates = MOST_UPDATES
     can_wait = False
     title = ""
