@@ -5,8 +5,6 @@ or tries again. Slots are searched from the highest index down and random bytes 
 part of the rules.
 """
 
-from typing import Final
-
 import numpy as np
 
 from protege.games.tempest.rules import ram
@@ -14,12 +12,7 @@ from protege.games.tempest.rules.ram import Row, get
 from protege.kernels import kernel
 
 # Where movement scripts begin (enemies.py runs them).
-
-# Where scripts begin.
-SPIKER_ENTRY: Final = 0x00
-STRAIGHT_ENTRY: Final = 0x07
-FUSEBALL_ENTRY: Final = 0x61
-PULSAR_ENTRY: Final = 0x72
+SPIKER_ENTRY, STRAIGHT_ENTRY, FUSEBALL_ENTRY, PULSAR_ENTRY = 0x00, 0x07, 0x61, 0x72
 
 
 @kernel
@@ -49,24 +42,19 @@ def activate(row: Row, type_byte: int, info: int, script: int, lane: int, depth:
 @kernel
 def cargo_type(cargo: int) -> int:
     """The enemy type a tanker's cargo bits stand for."""
-    if cargo == 1:
-        return ram.FLIPPER
-    return ram.PULSAR if cargo == 2 else ram.FUSEBALL
+    return ram.FLIPPER if cargo == 1 else (ram.PULSAR if cargo == 2 else ram.FUSEBALL)
 
 
 @kernel
 def cargo_entry(cargo: int) -> int:
     """Where the script of a piece begins when its tanker came closer than $20."""
-    if cargo == 1:
-        return STRAIGHT_ENTRY
-    return PULSAR_ENTRY if cargo == 2 else FUSEBALL_ENTRY
+    return STRAIGHT_ENTRY if cargo == 1 else (PULSAR_ENTRY if cargo == 2 else FUSEBALL_ENTRY)
 
 
 @kernel
 def release_cargo(row: Row, lane: int, depth: int, cargo: int) -> None:
     """The two pieces of a tanker that was freed at this lane and depth."""
-    kind = cargo_type(cargo)
-    script = cargo_entry(cargo)
+    kind, script = cargo_type(cargo), cargo_entry(cargo)
     info = ram.MAY_SHOOT if kind == ram.FLIPPER else 0
     if depth >= 0x20:
         if kind == ram.FLIPPER:
@@ -74,13 +62,9 @@ def release_cargo(row: Row, lane: int, depth: int, cargo: int) -> None:
         elif kind == ram.PULSAR:
             info = get(row, ram.PULSAR_FIRE)
     is_open = row[ram.OPEN] != 0
-    first = (lane - 1) & 15
-    if first == 15 and is_open:
-        first = 0
+    first = (lane - 1) & 15 if lane != 0 or not is_open else 0
     if activate(row, kind, info, script, first, depth):
-        second = (first + 2) & 15
-        if second == 15 and is_open:
-            second = 14
+        second = (first + 2) & 15 if first != 13 or not is_open else 14
         activate(row, kind | ram.INCREASING, info, script, second, depth)
 
 
@@ -150,18 +134,17 @@ def convert_nymph(row: Row, lane: int) -> bool:
             if row[ram.TYPE_ROOM + kind] != 0:
                 return row[ram.TYPE_MIN + kind] != 0 and try_type(row, kind, lane)
     for kind in range(ram.TYPE_KINDS - 1, -1, -1):
-        if row[ram.TYPE_ROOM + kind] != 0 and row[ram.TYPE_COUNT + kind] < row[ram.TYPE_MIN + kind]:
-            if try_type(row, kind, lane):
-                return True
+        wanted = row[ram.TYPE_ROOM + kind] != 0 and row[ram.TYPE_COUNT + kind] < row[ram.TYPE_MIN + kind]
+        if wanted and try_type(row, kind, lane):
+            return True
     if row[ram.TYPE_ROOM + ram.SPIKER] != 0 and row[ram.TYPE_ROOM + ram.TANKER] != 0:
         tip = get(row, ram.SPIKE + lane)
         if try_type(row, ram.SPIKER if tip == 0 or tip >= 0xCC else ram.TANKER, lane):
             return True
     kind = (random_byte(row) & 3) + 1
     for _ in range(ram.TYPE_KINDS):
-        if row[ram.TYPE_MIN + kind] != 0 and row[ram.TYPE_ROOM + kind] != 0:
-            if try_type(row, kind, lane):
-                return True
+        if row[ram.TYPE_MIN + kind] != 0 and row[ram.TYPE_ROOM + kind] != 0 and try_type(row, kind, lane):
+            return True
         kind = kind - 1 if kind > 0 else 4
     return False
 
@@ -169,8 +152,7 @@ def convert_nymph(row: Row, lane: int) -> bool:
 @kernel
 def scatter_nymphs(row: Row) -> None:
     """Give the waiting enemies random lanes and staggered times, at a new level or life."""
-    for x in range(ram.NYMPH_COUNT):
-        row[ram.NYMPH_TIMER + x] = 0
+    ram.clear(row, ram.NYMPH_TIMER, ram.NYMPH_COUNT)
     count = get(row, ram.NYMPHS_LEFT)
     if count == 0:  # the machine's loop still runs once, with index 255
         lane = random_byte(row) & 15
