@@ -51,9 +51,6 @@ STOP_S: Final = 10.0  # a busy machine takes seconds
 PLAIN_LINE_S: Final = 10.0
 
 
-# --- the server ------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Settings:
     """What the scripts inside MAME are told; what is None or empty they decide themselves."""
@@ -87,7 +84,6 @@ class Settings:
 
 
 def split_address(address: str | None) -> tuple[str, int]:
-    """Host and port of a server's address."""
     host, _, port = (address or DEFAULT_SERVER).rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ArcadeError(f"{address} is no server address", f"give HOST:PORT, such as {DEFAULT_SERVER}")
@@ -123,9 +119,6 @@ def find_server(settings: Settings) -> str:
     return f"{number}:{port}"  # also when nothing came: servers without our greeting close, and our client copes
 
 
-# --- the clients -----------------------------------------------------------------------------------------------------
-
-
 @dataclass
 class Client:
     """One place in the fleet: the process in it, and what became of those before."""
@@ -144,7 +137,6 @@ class Client:
     said: deque[str] = field(default_factory=lambda: deque(maxlen=20))
 
     def listen(self, process: "subprocess.Popen[str]") -> None:
-        """Take in what a process prints, until it ends."""
         assert process.stdout is not None
         before, seen = 0, time.monotonic()
         with process.stdout as lines:
@@ -159,12 +151,10 @@ class Client:
                 before, seen = self.frames, now
 
     def last_words(self) -> str:
-        """The last thing it said that is not empty."""
         return next((line for line in reversed(self.said) if line), "it gave no reason")
 
 
 def check_count(clients: int) -> None:
-    """Refuse what no server takes."""
     if not 1 <= clients <= wire.MOST_CLIENTS:
         raise ArcadeError(f"{clients} clients were asked for", f"a server takes 1 to {wire.MOST_CLIENTS}")
 
@@ -276,7 +266,6 @@ def fleet_beside(emulator: Emulator, settings: Settings, count: int, tell: Calla
 
 @contextmanager
 def _asked_to_stop() -> Iterator[threading.Event]:
-    """An event that is set by Ctrl-C or a signal to end."""
     stop = threading.Event()
     names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
     before = {name: signal.signal(getattr(signal, name), lambda *_: stop.set()) for name in names}
@@ -324,9 +313,6 @@ def _summary(clients: Sequence[Client]) -> str:
         f"{running} of {len(clients)} clients run, {connected} connected, {rate:,.0f} frames/s together, "
         f"{restarts} {'restart' if restarts == 1 else 'restarts'}"
     )
-
-
-# --- other machines --------------------------------------------------------------------------------------------------
 
 
 def copy_client(folder: Path, settings: Settings) -> tuple[list[Path], str]:

@@ -44,6 +44,7 @@ def kill_player(row: Row, cause: int) -> None:
 @kernel
 def advance(row: Row, slot: int, kind: int, sign: int = 1) -> int:
     """Move by the speed of a type (16-bit two's complement, as depth an 8.8 number); returns the new depth."""
+    slot &= 7
     speed = ram.get_pair(row, ram.SPEED_HIGH + kind, ram.SPEED_LOW + kind)
     word = ram.get_pair(row, ram.ENEMY_DEPTH + slot, ram.ENEMY_FRACTION + slot) + sign * speed
     ram.put_pair(row, ram.ENEMY_DEPTH + slot, ram.ENEMY_FRACTION + slot, word)
@@ -207,6 +208,5 @@ def count_down(row: Row, slot: int) -> bool:
 
 @kernel
 def begin(row: Row, slot: int, counter: int) -> None:
-    """Set the script counter and start a flip."""
     row[ram.ENEMY_COUNTER + slot] = counter
     start_flip(row, slot)

@@ -90,7 +90,6 @@ def launch_tanker(row: Row, lane: int) -> bool:
 
 @kernel
 def try_type(row: Row, kind: int, lane: int) -> bool:
-    """Try to bring up an enemy of this type from the far end."""
     if kind == ram.FLIPPER:
         return launch(row, kind, ram.MAY_SHOOT, get(row, ram.FLIPPER_SCRIPT), lane)
     if kind == ram.PULSAR:

@@ -89,11 +89,8 @@ def wants_fire(row: Row) -> bool:
     if row[ram.DROPPING] != 0:
         return True
     lane = get(row, ram.PLAYER_LANE)
-    for slot in range(ram.ENEMY_COUNT):
-        if row[ram.ENEMY_DEPTH + slot] != 0 and abs(get(row, ram.ENEMY_LANE + slot) - lane) <= 1:
-            return True
-    for s in range(ram.ESHOT_COUNT):
-        if row[ram.ESHOT_DEPTH + s] != 0 and abs(get(row, ram.ESHOT_LANE + s) - lane) <= 1:
+    for i in range(ram.ESHOT_COUNT + ram.ENEMY_COUNT):  # enemies lie behind their shots in memory
+        if row[ram.ESHOT_DEPTH + i] != 0 and abs(get(row, ram.ESHOT_LANE + i) - lane) <= 1:
             return True
     return False
 
@@ -246,7 +243,6 @@ def move_player_shots(row: Row) -> None:
 
 @kernel
 def clear_shots(row: Row) -> None:
-    """Remove every shot of both sides."""
     ram.clear(row, ram.PSHOT_DEPTH, ram.PSHOT_COUNT)
     ram.clear(row, ram.ESHOT_DEPTH, ram.ESHOT_COUNT)
     row[ram.PLAYER_SHOTS] = row[ram.ENEMY_SHOTS] = 0

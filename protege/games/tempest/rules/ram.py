@@ -151,7 +151,6 @@ def put_pair(row: Row, high: int, low: int, number: int) -> None:
 
 @kernel
 def clear(row: Row, first: int, count: int) -> None:
-    """Set so many bytes to 0."""
     for i in range(first, first + count):
         row[i] = 0
 

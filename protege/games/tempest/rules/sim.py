@@ -100,7 +100,6 @@ def level_is_over(row: Row) -> bool:
 
 @kernel
 def play(row: Row) -> None:
-    """One tick of state PLAYING."""
     row[ram.BUTTONS_NEW] &= 0xFF ^ ram.UNCONSUMED
     real = row[ram.GAME_MODE] & ram.REAL_GAME != 0
     move_player(row)
@@ -148,7 +147,6 @@ def drop(row: Row) -> None:
 
 @kernel
 def zoom(row: Row) -> None:
-    """One tick of state ZOOM."""
     row[ram.SPIKE_WARNING] &= 0x7F
     move_player(row)
     if row[ram.PLAYER_EDGE] & ram.DYING == 0:
@@ -274,7 +272,6 @@ class Cabinet:
 
 
 def reseed(row: Row, seed: int, player_seed: int | None = None) -> None:
-    """Set the random streams of a game and of its player."""
     ram.put_word(row, ram.GAME_STREAM, np.uint64(seed))
     ram.put_word(row, ram.PLAYER_STREAM, np.uint64(seed ^ 0x5DEECE66D if player_seed is None else player_seed))
 

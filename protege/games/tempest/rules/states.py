@@ -15,7 +15,6 @@ _TUBE_REST, _TUBE_POINTS = levels.TUBE_REST, levels.TUBE_POINTS
 
 @kernel
 def wait_for(row: Row, ticks: int, then: int) -> None:
-    """Enter the delay state."""
     row[ram.COUNTDOWN], row[ram.NEXT_STATE], row[ram.GAME_STATE] = ticks, then, ram.DELAY
 
 
@@ -122,7 +121,6 @@ def zoom_in(row: Row) -> None:
 
 @kernel
 def choose_level(row: Row, index: int, choice: int) -> None:
-    """The start level is decided."""
     row[ram.START_CHOICE] = choice
     row[ram.P1_LEVEL] = row[ram.LEVEL_INDEX] = index
     set_parameters(row)
