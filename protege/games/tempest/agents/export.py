@@ -72,7 +72,12 @@ def export(name: str, out: Path, runs: Path | None = None) -> dict[str, Any]:
             f"or the path of a checkpoint{near(name, known)}"
         )
     pupil = load_pupil(path)
-    _make_folder(out)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ExportError(f"{out} cannot be used as a folder to write into: {error.strerror}") from error
+    if not os.access(out, os.W_OK):
+        raise ExportError(f"{out} cannot be written by you: choose another folder")
     observation = _observations(pupil)
     played = pupil.values(observation)
     if not np.isfinite(played).all():
@@ -245,12 +250,3 @@ From `{source["checkpoint"]}`{trained}, task version {about["task_version"]}, Pr
 Checked on {check["frames"]:,} frames of real games against the original: the largest difference of a value is
 {difference:.1e}, and the best move is the same in {check["same_moves"]:,}.
 """
-
-
-def _make_folder(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ExportError(f"{out} cannot be used as a folder to write into: {error.strerror}") from error
-    if not os.access(out, os.W_OK):
-        raise ExportError(f"{out} cannot be written by you: choose another folder")

@@ -157,7 +157,8 @@ class _Client:
         self.suffix = b""  # of every reply
         self.since = self.heard = time.perf_counter()
         self.next_show = 0.0  # when its screen is to be renewed
-        self.frames = self.refused = 0
+        self.frames = self.refused = self.counted = 0
+        self.rate = self.latency_ms = 0.0  # frames a second, and from a frame to its reply, lately
 
     def describe(self) -> str:
         called = f"client {self.place}" if self.place >= 0 else "a connection"
@@ -180,7 +181,6 @@ class Bridge:
         self._steps: list[Steps] = []  # to be handed over when nobody waits
         self._single_frames: Counter[str] = Counter()  # by address: connections in a row that sent a single frame
         self._sent = np.zeros((config.most_clients, 3), np.int16)  # last commands
-        self._latency_ms, self._rates, self._counted = np.zeros((3, config.most_clients))
         self._rates_at = time.perf_counter()
         self._next_save = 0.0
         self._notes_left = float(NOTES_A_MINUTE)
@@ -228,7 +228,7 @@ class Bridge:
         return [
             ClientStatus(
                 place, client.greeting.name, client.address, client.greeting.version, now - client.since, client.frames,
-                client.refused, float(self._rates[place]), float(self._latency_ms[place]),
+                client.refused, client.rate, client.latency_ms,
                 activity(int(known["state"][place]), int(known["mode"][place])),
                 int(known["score"][place]), int(known["level"][place]),
             )
@@ -352,8 +352,6 @@ class Bridge:
         client.place, client.heard = free[0], time.perf_counter()
         self._clients[client.place] = client
         self._streams.open(client.place)
-        for figures in (self._rates, self._latency_ms, self._counted):
-            figures[client.place] = 0
         self._sent[client.place] = wire.NOTHING_SENT
         if self.config.long_replies and not client.greeting.version:
             client.suffix = self.config.start.to_bytes()
@@ -387,7 +385,8 @@ class Bridge:
         took = time.perf_counter() - began
         self._batch_s += 0.05 * (took - self._batch_s)
         if self.batches % MEASURED_BATCHES == 0:
-            self._latency_ms[places] += 0.1 * (1000 * took - self._latency_ms[places])
+            for client in clients:
+                client.latency_ms += 0.1 * (1000 * took - client.latency_ms)
         self.batches += 1
         self.frames += len(clients)
 
@@ -458,12 +457,11 @@ class Bridge:
         passed = now - self._rates_at
         if passed >= 1.0:
             self._rates_at = now
-            for place, client in self._clients.items():
-                self._rates[place] = (client.frames - self._counted[place]) / passed
-                self._counted[place] = client.frames
+            for client in self._clients.values():
+                client.rate, client.counted = (client.frames - client.counted) / passed, client.frames
             if self._screens is not None:
-                here = self._clients.items()
-                self._screens.touch((place, client.greeting.name, self._rates[place]) for place, client in here)
+                here = self._clients.values()
+                self._screens.touch((client.place, client.greeting.name, client.rate) for client in here)
         self._notes_left = min(NOTES_A_MINUTE, self._notes_left + NOTES_A_MINUTE * LOOK_AROUND_S / 60)
 
     def _cut(self, place: int) -> None:

@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -65,13 +65,7 @@ class Settings:
 
     def by_name(self) -> dict[str, str]:
         """Those that say something, as the scripts call them."""
-        level = "" if self.start_level is None else str(self.start_level)
-        given = {"server": self.server or "", "token": self.token, "start_level": level}
-        return {name: text for name, text in given.items() if text}
-
-    def environment(self) -> dict[str, str]:
-        """The same as environment variables."""
-        return {f"PROTEGE_{name.upper()}": text for name, text in self.by_name().items()}
+        return {name: str(value) for name, value in asdict(self).items() if value}
 
     def elsewhere(self, clients: int) -> str:
         """How to start the same on another machine."""
@@ -150,9 +144,6 @@ class Client:
                 self.rate = (self.frames - before) / max(now - seen, 1e-3)
                 before, seen = self.frames, now
 
-    def last_words(self) -> str:
-        return next((line for line in reversed(self.said) if line), "it gave no reason")
-
 
 def check_count(clients: int) -> None:
     if not 1 <= clients <= wire.MOST_CLIENTS:
@@ -196,7 +187,8 @@ class Fleet:
         name = f"{socket.gethostname()[: wire.LONGEST_NAME // 2]}-{client.number}"
         told = {"PROTEGE_NAME": name, "PROTEGE_REPORT_S": str(REPORT_S), "PROTEGE_STOP_FILE": str(self._stop_file)}
         folder = self._folder / f"client-{client.number}"
-        client.process = self._emulator.start(folder, SCRIPTS / "main.lua", self._settings.environment() | told)
+        told |= {f"PROTEGE_{name.upper()}": text for name, text in self._settings.by_name().items()}
+        client.process = self._emulator.start(folder, SCRIPTS / "main.lua", told)
         if os.name != "nt":
             with suppress(psutil.Error):  # it may have ended already
                 # While it waits for a reply it is busy, and the server must come first.
@@ -211,11 +203,9 @@ class Fleet:
         client.listener.join()  # its last words may be still on their way
         client.false_starts = client.false_starts + 1 if client.state == STARTING else 0
         if client.false_starts >= MOST_FALSE_STARTS:
-            raise ArcadeError(
-                f"client {client.number} ended {client.false_starts} times before it began, with exit code {code}: "
-                f"{client.last_words()}",
-                "mend that and start again",
-            )
+            reason = next((line for line in reversed(client.said) if line), "it gave no reason")
+            ended = f"client {client.number} ended {client.false_starts} times before it began, with exit code {code}"
+            raise ArcadeError(f"{ended}: {reason}", "mend that and start again")
         client.pause_s = 0.5 if now - client.started > STEADY_S else min(2 * client.pause_s, LONGEST_PAUSE_S)
         client.process, client.state, client.rate = None, f"ended with code {code}", 0.0
         client.restarts, client.due = client.restarts + 1, now + client.pause_s

@@ -214,10 +214,15 @@ def _draw(row: Row, attention: Values | None, said: dict[str, Any]) -> list[draw
     return pictures
 
 
-class LiveGames:
-    """A player's games, each followed by the next; nobody steers, so any number of viewers may share it."""
-
+class _Unsteered:
     rate = RATE
+
+    def hear(self, words: Mapping[str, Any]) -> None:
+        """Nobody steers these."""
+
+
+class LiveGames(_Unsteered):
+    """A player's games, each followed by the next; nobody steers, so any number of viewers may share it."""
 
     def __init__(self, player: WatchedPlayer, *, games: int = 1, level: int = 1, seed: int | None = None) -> None:
         self.player, self.level, self.started = player, level, games
@@ -240,18 +245,13 @@ class LiveGames:
         self.turn = (self.turn + DRAWN) % len(rows)
         return self.table.message(drawn, player=self.player.name, note=self.player.note)
 
-    def hear(self, words: Mapping[str, Any]) -> None:
-        """Nobody steers these."""
 
-
-class ArcadeGames:
+class ArcadeGames(_Unsteered):
     """The games of an arcade server's clients: drawn from what they send, with what the server answered.
 
     Values and the like come from the player's weights as they were last saved, so they may be a minute older than those
     that chose the move.
     """
-
-    rate = RATE
 
     def __init__(self, folder: Path, server: str, find: Callable[[str], WatchedPlayer], *, games: int = 1) -> None:
         self.folder, self.server, self.find, self.games = folder, server, find, games
@@ -289,9 +289,6 @@ class ArcadeGames:
                 pictures += _draw(row, None if attention is None or not control else attention[g], told[g])
         self.turn = (self.turn + DRAWN) % max(1, len(screens))
         return pack({"games": told, "player": self.arcade.player, "note": note}, pictures)
-
-    def hear(self, words: Mapping[str, Any]) -> None:
-        """Nobody steers these."""
 
     def _think(self, screens: Sequence[Screen]) -> tuple[Frames, Decision]:
         """What the player makes of the games, as far as it can be asked."""

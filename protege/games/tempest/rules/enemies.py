@@ -9,8 +9,7 @@ from typing import Final
 import numpy as np
 
 from protege.games.tempest.rules import motion, ram
-from protege.games.tempest.rules.nymphs import random_byte
-from protege.games.tempest.rules.ram import Row, get
+from protege.games.tempest.rules.ram import Row, get, random_byte
 from protege.kernels import kernel
 
 SHOT_THRESHOLD: Final = np.array([0x00, 0xE0, 0xF0, 0xFA, 0xFF], np.int64)  # by enemy shots in flight
@@ -169,15 +168,6 @@ def run_pulsar(row: Row, slot: int, at: int) -> None:
     motion.set_direction(row, slot, motion.toward_player(row, slot))
     motion.start_flip(row, slot)
     row[ram.ENEMY_SCRIPT + slot] = 0x82
-
-
-@kernel
-def beat_pulse(row: Row) -> None:
-    """Advance the pulse phase, turning it round at its ends."""
-    phase = (get(row, ram.PULSE_PHASE) + get(row, ram.PULSE_STEP)) & 0xFF
-    row[ram.PULSE_PHASE] = phase
-    if 15 <= phase < 0x80 or 0x80 <= phase < 0x100 - 63:
-        row[ram.PULSE_STEP] = (256 - get(row, ram.PULSE_STEP)) & 0xFF
 
 
 @kernel
@@ -385,12 +375,15 @@ def run_script(row: Row, slot: int) -> None:
 
 @kernel
 def move_enemies(row: Row) -> None:
-    """All enemies move, unless the player was dying when the tick began; then the pulse advances."""
+    """All enemies move, unless the player was dying when the tick began; the pulse goes on, and back at its ends."""
     if row[ram.PLAYER_EDGE] & ram.DYING == 0:
         for slot in range(ram.ENEMY_COUNT - 1, -1, -1):
             if row[ram.ENEMY_DEPTH + slot] != 0:
                 run_script(row, slot)
-    beat_pulse(row)
+    phase = (get(row, ram.PULSE_PHASE) + get(row, ram.PULSE_STEP)) & 0xFF
+    row[ram.PULSE_PHASE] = phase
+    if 15 <= phase < 0x100 - 63:
+        row[ram.PULSE_STEP] = (256 - get(row, ram.PULSE_STEP)) & 0xFF
 
 
 @kernel

@@ -5,7 +5,7 @@ negative; without it every access to memory also tests for an index from the end
 """
 
 from protege.games.tempest.rules import ram
-from protege.games.tempest.rules.nymphs import cargo_entry, release_cargo
+from protege.games.tempest.rules.nymphs import CARGO_ENTRY, release_cargo
 from protege.games.tempest.rules.ram import Row, get
 from protege.kernels import kernel
 
@@ -106,7 +106,7 @@ def climb(row: Row, slot: int, kind: int) -> int:
         row[ram.TYPE_COUNT + (row[ram.ENEMY_TYPE + slot] & ram.TYPE_BITS)] -= 1
         row[ram.ENEMY_DEPTH + slot] = 0
         release_cargo(row, get(row, ram.ENEMY_LANE + slot), depth, cargo)
-        row[ram.ENEMY_SCRIPT + slot] = cargo_entry(cargo)
+        row[ram.ENEMY_SCRIPT + slot] = CARGO_ENTRY[cargo]
         return SPLIT_UP
     return CLIMBED
 

@@ -5,20 +5,19 @@ or tries again. Slots are searched from the highest index down and random bytes 
 part of the rules.
 """
 
+from typing import Final
+
 import numpy as np
 
 from protege.games.tempest.rules import ram
-from protege.games.tempest.rules.ram import Row, get
+from protege.games.tempest.rules.ram import Row, get, random_byte
 from protege.kernels import kernel
 
 # Where movement scripts begin (enemies.py runs them).
 SPIKER_ENTRY, STRAIGHT_ENTRY, FUSEBALL_ENTRY, PULSAR_ENTRY = 0x00, 0x07, 0x61, 0x72
-
-
-@kernel
-def random_byte(row: Row) -> int:
-    """The next byte of the game's random stream, whichever noise register the machine would read."""
-    return np.int64(ram.next_random(row, ram.GAME_STREAM) >> np.uint64(56))  # type: ignore[return-value]
+# By a tanker's cargo bits: the type of the pieces, and where their scripts begin if it came closer than $20.
+CARGO_TYPE: Final = np.array([ram.FUSEBALL, ram.FLIPPER, ram.PULSAR, ram.FUSEBALL])
+CARGO_ENTRY: Final = np.array([FUSEBALL_ENTRY, STRAIGHT_ENTRY, PULSAR_ENTRY, FUSEBALL_ENTRY])
 
 
 @kernel
@@ -27,8 +26,7 @@ def activate(row: Row, type_byte: int, info: int, script: int, lane: int, depth:
     for slot in range(ram.ENEMY_COUNT - 1, -1, -1):
         if row[ram.ENEMY_DEPTH + slot] == 0:
             row[ram.ENEMY_DEPTH + slot] = depth
-            row[ram.ENEMY_LANE + slot] = lane
-            row[ram.ENEMY_EDGE + slot] = (lane + 1) & 15
+            row[ram.ENEMY_LANE + slot], row[ram.ENEMY_EDGE + slot] = lane, (lane + 1) & 15
             row[ram.ENEMY_SHOT_DELAY + slot] = 0
             row[ram.ENEMY_TYPE + slot] = type_byte
             row[ram.ENEMY_INFO + slot] = info
@@ -40,21 +38,9 @@ def activate(row: Row, type_byte: int, info: int, script: int, lane: int, depth:
 
 
 @kernel
-def cargo_type(cargo: int) -> int:
-    """The enemy type a tanker's cargo bits stand for."""
-    return ram.FLIPPER if cargo == 1 else (ram.PULSAR if cargo == 2 else ram.FUSEBALL)
-
-
-@kernel
-def cargo_entry(cargo: int) -> int:
-    """Where the script of a piece begins when its tanker came closer than $20."""
-    return STRAIGHT_ENTRY if cargo == 1 else (PULSAR_ENTRY if cargo == 2 else FUSEBALL_ENTRY)
-
-
-@kernel
 def release_cargo(row: Row, lane: int, depth: int, cargo: int) -> None:
     """The two pieces of a tanker that was freed at this lane and depth."""
-    kind, script = cargo_type(cargo), cargo_entry(cargo)
+    kind, script = CARGO_TYPE[cargo], CARGO_ENTRY[cargo]
     info = ram.MAY_SHOOT if kind == ram.FLIPPER else 0
     if depth >= 0x20:
         if kind == ram.FLIPPER:
@@ -83,7 +69,7 @@ def launch_tanker(row: Row, lane: int) -> bool:
     for _ in range(4):
         y = (y - 1) & 3
         cargo = get(row, ram.TANKER_CARGO + y)
-        if row[ram.TYPE_ROOM + cargo_type(cargo)] != 0:
+        if row[ram.TYPE_ROOM + CARGO_TYPE[cargo]] != 0:
             return launch(row, ram.TANKER, ram.MAY_SHOOT | cargo, STRAIGHT_ENTRY, lane)
     return False
 
@@ -112,7 +98,7 @@ def measure_room(row: Row) -> int:
     for slot in range(ram.ENEMY_COUNT):
         cargo = get(row, ram.ENEMY_INFO + slot) & ram.CARGO_BITS
         if row[ram.ENEMY_DEPTH + slot] != 0 and cargo != 0:
-            row[ram.TYPE_ROOM + cargo_type(cargo)] -= 2  # wraps below zero: the maximum then stops counting
+            row[ram.TYPE_ROOM + CARGO_TYPE[cargo]] -= 2  # wraps below zero: the maximum then stops counting
     kinds = 0
     for kind in range(ram.TYPE_KINDS):
         if get(row, ram.TYPE_ROOM + kind) > total:

@@ -6,8 +6,8 @@ import numpy as np
 
 from protege.games.tempest.rules import ram
 from protege.games.tempest.rules.motion import BLAST_ENEMY, BLAST_FUSEBALL, start_blast
-from protege.games.tempest.rules.nymphs import random_byte, release_cargo
-from protege.games.tempest.rules.ram import Row, get
+from protege.games.tempest.rules.nymphs import release_cargo
+from protege.games.tempest.rules.ram import Row, get, random_byte
 from protege.kernels import kernel
 
 _POINTS: Final = np.array([150, 200, 100, 50, 150, 0, 0, 0], np.int64)  # by type; a shot fuseball is drawn apart
@@ -200,15 +200,10 @@ def check_shots(row: Row) -> None:
     lanes, edges = ram.get_word(row, ram.PSHOT_LANE), ram.get_word(row, ram.PSHOT_EDGE)
     depths = ram.get_word(row, ram.PSHOT_DEPTH)
     suspects = np.uint64(0)
-    for slot in range(ram.ENEMY_COUNT):
-        depth = get(row, ram.ENEMY_DEPTH + slot)
+    for i in range(0 if row[ram.ENEMY_SHOTS] != 0 else ram.ESHOT_COUNT, ram.ESHOT_COUNT + ram.ENEMY_COUNT):
+        depth = get(row, ram.ESHOT_DEPTH + i)  # enemies lie behind their shots in memory
         if depth != 0:
-            suspects |= near_shots(lanes, edges, depths, get(row, ram.ENEMY_LANE + slot), depth)
-    if row[ram.ENEMY_SHOTS] != 0:
-        for s in range(ram.ESHOT_COUNT):
-            depth = get(row, ram.ESHOT_DEPTH + s)
-            if depth != 0:
-                suspects |= near_shots(lanes, edges, depths, get(row, ram.ESHOT_LANE + s), depth)
+            suspects |= near_shots(lanes, edges, depths, get(row, ram.ESHOT_LANE + i), depth)
     if suspects == 0:
         return
     for s in range(ram.PSHOT_COUNT - 1, -1, -1):

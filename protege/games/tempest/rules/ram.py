@@ -156,11 +156,11 @@ def clear(row: Row, first: int, count: int) -> None:
 
 
 @kernel
-def next_random(row: Row, stream: int) -> np.uint64:
-    """The next 64 random bits of a stream, advancing it."""
-    state = get_word(row, stream) + STREAM_STEP
-    put_word(row, stream, state)
-    return random_bits(state)
+def random_byte(row: Row) -> int:
+    """The next byte of the game's random stream, whichever noise register the machine would read."""
+    state = get_word(row, GAME_STREAM) + STREAM_STEP
+    put_word(row, GAME_STREAM, state)
+    return np.int64(random_bits(state) >> np.uint64(56))  # type: ignore[return-value]
 
 
 @kernel

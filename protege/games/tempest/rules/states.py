@@ -1,9 +1,9 @@
 """The states around play: setting up lives, levels and games, menus, delays, game over and high scores."""
 
 from protege.games.tempest.rules import levels, ram
-from protege.games.tempest.rules.nymphs import random_byte, scatter_nymphs
+from protege.games.tempest.rules.nymphs import scatter_nymphs
 from protege.games.tempest.rules.player import add_points, clear_shots, move_player
-from protege.games.tempest.rules.ram import Row, get
+from protege.games.tempest.rules.ram import Row, get, random_byte
 from protege.kernels import kernel
 
 # Tables of levels.py under names that compiled code takes as constants.

@@ -179,7 +179,9 @@ def test_the_inbox_stops_saves_and_evaluates(tmp_path):
 def test_without_learning_games_go_on_and_nothing_is_learned(tmp_path):
     run = train(TRAINER, TINY, Notes(), name="r", folder=tmp_path, prepare=lambda run: run.send("learning", on=False))
     state = last_state(run).state
-    assert state["session"]["learner"]["updates"] == 8, "of the first rollout alone, 128 samples twice in minibatches of 32"
+    assert state["session"]["learner"]["updates"] == 8, (
+        "of the first rollout alone, 128 samples twice in minibatches of 32"
+    )
     assert state["step"] == TINY.frames
 
 
