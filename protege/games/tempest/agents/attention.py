@@ -31,11 +31,9 @@ Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
 WIDTH: Final = 128  # of a token
-HEADS: Final = 8
-HEAD_WIDTH: Final = WIDTH // HEADS
+HEADS, HEAD_WIDTH = 8, WIDTH // 8
 COLUMNS: Final = 16  # numbers that stand for a token
-LANES: Final = ram.LANE_COUNT
-ENEMIES: Final = ram.ENEMY_COUNT
+LANES, ENEMIES = ram.LANE_COUNT, ram.ENEMY_COUNT
 EMPTY_BELOW: Final = 1e-6  # depth of a slot that holds no enemy
 
 # For each slot the 12 values of an enemy's token that are in the observation.
@@ -247,16 +245,13 @@ class Body(nn.Module):
 
     def __init__(self, config: AttentionConfig):
         super().__init__()
-        self.encoder: Encoder | None = None
-        if config.attention:
-            self.encoder = CrowdEncoder() if config.self_attention else Encoder()
+        kind = CrowdEncoder if config.self_attention else Encoder
+        self.encoder: Encoder | None = kind() if config.attention else None
         layers: list[nn.Module] = []
         inputs = layout.VALUES + WIDTH * config.attention
         for _ in range(config.depth):
-            layers.append(nn.Linear(inputs, config.hidden))
-            if config.layer_norm:
-                layers.append(nn.LayerNorm(config.hidden))
-            layers.append(nn.ReLU())
+            norm = [nn.LayerNorm(config.hidden)] if config.layer_norm else []
+            layers += [nn.Linear(inputs, config.hidden), *norm, nn.ReLU()]
             inputs = config.hidden
         self.trunk = nn.Sequential(*layers)
         initialise(self.trunk)
@@ -275,7 +270,6 @@ class Body(nn.Module):
         return features
 
     def seen(self, observation: Tensor) -> Tensor:
-        """The observation without what is to stay hidden."""
         return observation * self.visible if self.visible_only else observation
 
 
@@ -285,18 +279,13 @@ def shape_of(config: AttentionConfig, rainbow: RainbowConfig) -> dict[str, Any]:
 
 
 def build_network(shape: Mapping[str, Any]) -> QNetwork:
-    """A fresh network."""
     config = AttentionConfig(**shape["attention"])
     factors = (BUTTON_PAIRS, len(SPINNER_LEVELS)) if config.separate_heads else ()
-    head = Head(
-        config.hidden, config.hidden // 2, len(ACTIONS), shape["atoms"], dueling=config.dueling, factors=factors
-    )
+    sizes = config.hidden, config.hidden // 2, len(ACTIONS), shape["atoms"]
+    head = Head(*sizes, dueling=config.dueling, factors=factors)
     network = QNetwork(Body(config), head, shape["low"], shape["high"])
     network.expect_nothing()
     return network
-
-
-# --- the pupil -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -327,7 +316,6 @@ class RainbowPupil:
 
     @property
     def attends(self) -> bool:
-        """Whether its network has attention at all."""
         return getattr(self.network.body, "encoder", None) is not None
 
     def values(self, observation: Floats) -> Floats:
@@ -345,7 +333,6 @@ class RainbowPupil:
         return self.values(frames.observation).argmax(1)
 
     def explain(self, observation: Floats) -> Thoughts:
-        """Why it does what it does."""
         probabilities, support = self.distributions(observation)
         attention = self._attend(observation).mean(2) if self.attends else None
         return Thoughts(probabilities @ support, probabilities, support, attention)
@@ -355,12 +342,9 @@ class RainbowPupil:
         depths = observation[:, layout.ENEMY_DEPTHS]
         slots = np.argsort(np.where(depths < EMPTY_BELOW, np.inf, depths), axis=1, kind="stable")
         weights = self._attend(observation).transpose(0, 2, 1, 3)
-        return Attention(
-            weights=np.take_along_axis(weights, slots[:, None, None], 3),
-            slots=slots,
-            occupied=np.take_along_axis(depths >= EMPTY_BELOW, slots, 1),
-            lane=layout.decode(observation, layout.PLAYER_LANE).clip(0, LANES - 1),
-        )
+        lane = layout.decode(observation, layout.PLAYER_LANE).clip(0, LANES - 1)
+        occupied = np.take_along_axis(depths >= EMPTY_BELOW, slots, 1)
+        return Attention(np.take_along_axis(weights, slots[:, None, None], 3), slots, occupied, lane)
 
     def _attend(self, observation: Floats) -> Floats:
         """What each lane's heads attend to (games, lanes, heads, 7)."""
@@ -411,8 +395,6 @@ def attention_report(found: Attention) -> list[ReportRow]:
         ReportRow("leakage", (float(leaked.max()),) if len(leaked) else (), "largest weight on empty slots; must be 0"),
     ]
 
-
-# --- pupils in files -----------------------------------------------------------------------------------------------
 
 CHECKPOINT_KIND: Final = "tempest-rainbow"
 

@@ -64,8 +64,7 @@ class Contest:
 
     def __init__(self, signature_of_league: Mapping[str, Any], threads: int = 1, games: int = 1) -> None:
         self.setting = Setting(**{name: int(signature_of_league[name]) for name in asdict(Setting())})
-        self.signature = signature(self.setting)
-        self.threads = threads
+        self.signature, self.threads = signature(self.setting), threads
         self.ahead = games  # that are played together at least: many side by side take hardly longer than one
         self._played: dict[tuple[str, int], Figures] = {}  # by player and map
         self.check = cache(find_player)  # raises unless this is a player; its network is built once to see
@@ -82,10 +81,10 @@ class Contest:
 
         def ended(number: int) -> None:
             one, other = (self._played[who.player, number] for who in (first, second))
-            found[number] = Result(
-                first.id, second.id, _points(one["score"], other["score"]), number,
-                detail={"scores": [one["score"], other["score"]]}, styles=(_style(one), _style(other)),
-            )  # fmt: skip
+            scores = [one["score"], other["score"]]
+            points = 0.5 if scores[0] == scores[1] else float(scores[0] > scores[1])
+            styles = (_style(one), _style(other))
+            found[number] = Result(first.id, second.id, points, number, detail={"scores": scores}, styles=styles)
             if file is not None:
                 file(found[number])
 
@@ -101,25 +100,20 @@ class Contest:
         if new:
             rest = range(max(new) + 1, min(new) + self.ahead)
             new += [number for number in rest if (player, number) not in self._played]
-            begin = [
-                starts(1, seed=self.setting.seed, level=self.setting.level, domain=EVALUATION, first=number)
-                for number in new
-            ]
-            games = watched(self.check(player), np.concatenate(begin), self.setting.max_frames, self.threads)
+            level, seed = self.setting.level, self.setting.seed
+            rows = [starts(1, seed=seed, level=level, domain=EVALUATION, first=number) for number in new]
+            games = watched(self.check(player), np.concatenate(rows), self.setting.max_frames, self.threads)
             for i, row, sums in games:
                 deaths = words(row, ram.DEATHS, ram.DEATH_KINDS).sum()
                 self._played[player, new[i]] = dict(zip(SUMS, sums.tolist())) | {
-                    "score": int(words(row, ram.SCORE)[0]),
-                    "level": int(row[0, ram.P1_LEVEL]) + 1,
+                    "score": int(words(row, ram.SCORE)[0]), "level": int(row[0, ram.P1_LEVEL]) + 1,
                     "lives": float(max(1, deaths)),
-                }
+                }  # fmt: skip
                 if new[i] in maps:
                     ended(new[i])
 
 
 CONTESTS: Final = Contests(SCRIPTED, ANCHOR, lambda settings: signature(), Contest)
-
-
 SUMS: Final = ("frames", "fire", "zap", "turning", "still", "reversals")
 
 
@@ -140,27 +134,18 @@ def watched(
         frames = games.step(commands)
         stopped = frames.over | (frames.frame >= max_frames)
         if stopped.any():
-            over = [(int(where[i]), games.rows[i : i + 1].copy()) for i in np.flatnonzero(stopped)]
+            over = zip(where[stopped].tolist(), games.rows[stopped])
             where = where[~stopped]
             games.keep(np.flatnonzero(~stopped))
-            yield from ((i, row, sums[i]) for i, row in over)
-
-
-def _points(one: float, other: float) -> float:
-    return 1.0 if one > other else 0.0 if one < other else 0.5
+            yield from ((i, row[None], sums[i]) for i, row in over)
 
 
 def _style(game: Figures) -> Figures:
-    """How one game was played."""
     frames = game["frames"]
     minutes = frames / ram.TICKS_PER_SECOND / 60
     return {
-        "turning": game["turning"] / frames,
-        "still_share": game["still"] / frames,
-        "reversals_per_minute": game["reversals"] / minutes,
-        "fire_share": game["fire"] / frames,
-        "zaps_per_minute": game["zap"] / minutes,
-        "seconds_per_life": 60 * minutes / game["lives"],
-        "points_per_life": game["score"] / game["lives"],
+        "turning": game["turning"] / frames, "still_share": game["still"] / frames, "fire_share": game["fire"] / frames,
+        "reversals_per_minute": game["reversals"] / minutes, "zaps_per_minute": game["zap"] / minutes,
+        "seconds_per_life": 60 * minutes / game["lives"], "points_per_life": game["score"] / game["lives"],
         "level": game["level"],
-    }
+    }  # fmt: skip

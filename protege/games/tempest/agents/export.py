@@ -62,7 +62,8 @@ class ExportError(ProtegeError):
 
 def export(name: str, out: Path, runs: Path | None = None) -> dict[str, Any]:
     """Write the pupil of a run, checkpoint or champion into the folder `out`; returns what was written and checked."""
-    _need_packages()
+    if missing := [package for package in PACKAGES if not find_spec(package)]:
+        raise ExportError(f'exporting needs {", ".join(missing)}: pip install "protege[export]"')
     path = checkpoint_of(name, runs)
     if path is None:
         known = [*CHAMPIONS, *(run.name for run in list_runs(runs))]
@@ -71,7 +72,12 @@ def export(name: str, out: Path, runs: Path | None = None) -> dict[str, Any]:
             f"or the path of a checkpoint{near(name, known)}"
         )
     pupil = load_pupil(path)
-    _make_folder(out)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ExportError(f"{out} cannot be used as a folder to write into: {error.strerror}") from error
+    if not os.access(out, os.W_OK):
+        raise ExportError(f"{out} cannot be written by you: choose another folder")
     observation = _observations(pupil)
     played = pupil.values(observation)
     if not np.isfinite(played).all():
@@ -80,12 +86,9 @@ def export(name: str, out: Path, runs: Path | None = None) -> dict[str, Any]:
     model = _to_onnx(whole)
     check = _check(model, whole, observation, played)
     about = _describe(name, checkpoints.load(path), check)
+    description = (json.dumps(about, indent=1, allow_nan=False) + "\n").encode()
     try:
-        for file, content in (
-            (MODEL, model),
-            (DESCRIPTION, (json.dumps(about, indent=1, allow_nan=False) + "\n").encode()),
-            (README, _readme(about).encode()),
-        ):
+        for file, content in ((MODEL, model), (DESCRIPTION, description), (README, _readme(about).encode())):
             with replacing(out / file) as draft:
                 draft.write_bytes(content)
     except OSError as error:
@@ -126,15 +129,9 @@ class _WholeRainbow(nn.Module):
 def _to_onnx(whole: nn.Module) -> bytes:
     with _quiet():
         program = torch.onnx.export(
-            whole,
-            (torch.zeros(2, layout.VALUES),),
-            dynamo=True,
-            verbose=False,
-            opset_version=OPSET,
-            input_names=[INPUT],
-            output_names=[OUTPUT],
-            dynamic_shapes=({0: torch.export.Dim("games")},),
-        )
+            whole, (torch.zeros(2, layout.VALUES),), dynamo=True, verbose=False, opset_version=OPSET,
+            input_names=[INPUT], output_names=[OUTPUT], dynamic_shapes=({0: torch.export.Dim("games")},),
+        )  # fmt: skip
         assert program is not None
         model = program.model_proto
     graph = model.graph
@@ -158,9 +155,6 @@ def _quiet() -> Iterator[None]:
         logging.disable(before)
 
 
-# --- the check -----------------------------------------------------------------------------------------------------
-
-
 def _check(model: bytes, whole: nn.Module, observation: Floats, played: Floats) -> dict[str, Any]:
     """Compare the model with the pupil in torch and as it plays; raises unless they differ by rounding alone."""
     import onnxruntime
@@ -178,7 +172,6 @@ def _check(model: bytes, whole: nn.Module, observation: Floats, played: Floats) 
         "difference_alone": float(np.abs(exported[:8] - alone).max()),
     }
     largest = float(np.abs(played).max())
-    moves, best = exported.argmax(1), played.argmax(1)
     limit = TOLERANCE * max(1.0, largest)
     if not all(difference <= limit for difference in differences.values()):  # also where one is not a number
         found = ", ".join(f"{name.replace('_', ' ')} {value:.3g}" for name, value in differences.items())
@@ -186,13 +179,9 @@ def _check(model: bytes, whole: nn.Module, observation: Floats, played: Floats) 
             f"the ONNX model is not the pupil, so nothing was written: on {len(observation):,} frames {found}, where "
             f"{limit:.3g} is allowed; try other versions of torch, {' and '.join(PACKAGES)}"
         )
-    return {
-        "frames": len(observation),
-        **differences,
-        "largest_value": largest,
-        # Moves may differ only where the two best values are as good as equal: the limit above sees to that.
-        "same_moves": int((moves == best).sum()),
-    }
+    # Moves may differ only where the two best values are as good as equal: the limit above sees to that.
+    same = int((exported.argmax(1) == played.argmax(1)).sum())
+    return {"frames": len(observation), **differences, "largest_value": largest, "same_moves": same}
 
 
 def _observations(pupil: Pupil | RainbowPupil) -> Floats:
@@ -210,54 +199,35 @@ def _observations(pupil: Pupil | RainbowPupil) -> Floats:
     return np.concatenate(seen)
 
 
-# --- what stands beside the model ----------------------------------------------------------------------------------
-
-
 def _describe(name: str, saved: checkpoints.Checkpoint, check: Mapping[str, Any]) -> dict[str, Any]:
     state = saved.state
     scores = ("score_mean", "score_mean_low", "score_mean_high", "points_per_life", "level_mean")
-    hidden = set(layout.HIDDEN)
+    shape = state["shape"]["attention"] if "shape" in state else state  # of a network with attention, or the other one
+    values = [
+        {"index": i, "name": value, "low": -(i in layout.SIGNED), "high": 1, "hidden": i in layout.HIDDEN}
+        for i, value in enumerate(layout.NAMES)
+    ]
+    actions = [
+        dict(zip(("index", "fire", "zap", "spinner"), (i, *action))) for i, action in enumerate(ACTIONS.tolist())
+    ]
     return {
         "game": "tempest",
         "task_version": saved.task_version,
         "source": {
             "player": name if name != str(saved.path) else saved.path.name,  # where it lies is nobody's business
-            "checkpoint": saved.path.name,
-            "saved": saved.saved,
-            "protege": saved.protege,
-            "commit": saved.commit,
+            "checkpoint": saved.path.name, "saved": saved.saved, "protege": saved.protege, "commit": saved.commit,
             "frames": state.get("frames"),
-            "network": state["shape"]["attention"] if "shape" in state else {"widths": list(state["widths"])},
-            "visible_only": state["shape"]["attention"]["visible_only"] if "shape" in state else state["visible_only"],
+            "network": shape if "shape" in state else {"widths": list(state["widths"])},
+            "visible_only": shape["visible_only"],
         },
         "scores": {key: state[key] for key in scores if key in state},
-        "input": {
-            "name": INPUT,
-            "type": "float32",
-            "shape": ["games", layout.VALUES],
-            "values": [
-                {
-                    "index": index,
-                    "name": value,
-                    "low": -1 if index in layout.SIGNED else 0,
-                    "high": 1,
-                    "hidden": index in hidden,
-                }
-                for index, value in enumerate(layout.NAMES)
-            ],
-        },
+        "input": {"name": INPUT, "type": "float32", "shape": ["games", layout.VALUES], "values": values},
         "output": {
-            "name": OUTPUT,
-            "type": "float32",
-            "shape": ["games", len(ACTIONS)],
-            "meaning": "the reward each action is expected to lead to; the pupil takes the highest",
-            "actions": [
-                {"index": index, "fire": fire, "zap": zap, "spinner": spinner}
-                for index, (fire, zap, spinner) in enumerate(ACTIONS.tolist())
-            ],
+            "name": OUTPUT, "type": "float32", "shape": ["games", len(ACTIONS)],
+            "meaning": "the reward each action is expected to lead to; the pupil takes the highest", "actions": actions,
         },
         "check": dict(check),
-    }
+    }  # fmt: skip
 
 
 def _readme(about: Mapping[str, Any]) -> str:
@@ -280,18 +250,3 @@ From `{source["checkpoint"]}`{trained}, task version {about["task_version"]}, Pr
 Checked on {check["frames"]:,} frames of real games against the original: the largest difference of a value is
 {difference:.1e}, and the best move is the same in {check["same_moves"]:,}.
 """
-
-
-def _need_packages() -> None:
-    missing = [package for package in PACKAGES if not find_spec(package)]
-    if missing:
-        raise ExportError(f'exporting needs {", ".join(missing)}: pip install "protege[export]"')
-
-
-def _make_folder(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ExportError(f"{out} cannot be used as a folder to write into: {error.strerror}") from error
-    if not os.access(out, os.W_OK):
-        raise ExportError(f"{out} cannot be written by you: choose another folder")

@@ -158,16 +158,10 @@ class LaneMap(nn.Module):
         flips = between > 0
         worths = [closeness * (kind.clamp(max=_FUSEBALL) == k) for k in range(_FUSEBALL + 1)]
         worths += [(rider & up).float(), (rider & ~up).float()]
-        enemies = [
-            *worths,
-            closeness * (away > 0),
-            closeness * (flips & up),
-            closeness * (flips & ~up),
-            closeness * ((kind == _TANKER) & (cargo > 0.5)),
-            closeness * (may_shoot > 0),
-        ]
+        carries = (kind == _TANKER) & (cargo > 0.5)
+        worths += [closeness * which for which in (away > 0, flips & up, flips & ~up, carries, may_shoot > 0)]
         near = self._nearness(values[:, layout.ENEMY_LANES], closed)  # (games, 7, 17)
-        found = [(near * (worth * present)[:, :, None]).amax(1) for worth in enemies]
+        found = [(near * (worth * present)[:, :, None]).amax(1) for worth in worths]
         shots = self._shots(values[:, layout.ENEMY_SHOT_DEPTHS], values[:, layout.ENEMY_SHOT_LANES], closed)
         own_shots = self._shots(values[:, layout.SHOT_DEPTHS], values[:, layout.SHOT_LANES], closed)
         board = torch.round(values[:, layout.PLAYER_LANE, None] * _LANE_SCALE) + self.lanes
@@ -225,11 +219,9 @@ class Pupil:
     """The player that takes the action of the highest value."""
 
     def __init__(self, network: ValueNetwork, *, visible_only: bool = False):
-        self.network = network
-        self.visible_only = visible_only
+        self.network, self.visible_only = network, visible_only
 
     def features(self, observation: Floats) -> Floats:
-        """What the network sees of observations (games, 195)."""
         features = np.empty((len(observation), FEATURES), np.float32)
         see(observation, features, self.visible_only)
         return features
@@ -244,13 +236,10 @@ class Pupil:
         return self.values(frames.observation).argmax(1)
 
 
-# --- pupils in files ------------------------------------------------------------------------------------------------
-
 CHECKPOINT_KIND: Final = "tempest-pqn"
 
 
 def load_pupil(path: Path) -> Pupil:
-    """The player whose weights a checkpoint holds."""
     saved = checkpoints.load(path, kind=CHECKPOINT_KIND, task_version=TASK_VERSION)
     network = ValueNetwork(saved.state["widths"])
     restore_weights(network, saved.tensors, "network", saved.path)

@@ -29,6 +29,8 @@ from protege.seeds import EVALUATION
 from protege.statistics import bootstrap, interquartile_mean, mean
 from protege.video import check_video_path, write_video
 
+Ints = npt.NDArray[np.int64]
+
 BATCH = 1024  # games evaluated side by side
 MOST_FRAMES = 200_000  # a game still running after so many is cut
 
@@ -36,8 +38,7 @@ MOST_FRAMES = 200_000  # a game still running after so many is cut
 class Player(Protocol):
     """Who decides."""
 
-    def act(self, frames: Frames) -> npt.ArrayLike:
-        """Joint actions (games,) or commands (games, 3) for the frames as they stand."""
+    def act(self, frames: Frames) -> npt.ArrayLike: ...  # joint actions (games,) or commands (games, 3)
 
 
 class Scripted:
@@ -55,23 +56,16 @@ class Scripted:
         return frames.advice if self.manner == QUANTISED else frames.advice_full
 
     def play_out(self, rows: Rows, max_frames: int, threads: int) -> None:
-        """Play every game to its end, or to `max_frames`."""
-        edges = [len(rows) * i // threads for i in range(threads + 1)]
         with ThreadPoolExecutor(threads) as pool:
-            parts = [
-                pool.submit(_play_out, rows, first, last, self.manner, max_frames)
-                for first, last in zip(edges[:-1], edges[1:], strict=True)
-            ]
-            for part in parts:
-                part.result()
+            list(pool.map(lambda part: _play_out(part, self.manner, max_frames), np.array_split(rows, threads)))
 
 
 QUANTISED, IN_FULL, RANDOM = 0, 1, 2  # manners of the built-in players
 
 
 @kernel
-def _play_out(rows: Rows, first: int, last: int, manner: int, max_frames: int) -> None:
-    for g in range(first, last):
+def _play_out(rows: Rows, manner: int, max_frames: int) -> None:
+    for g in range(len(rows)):
         row = rows[g]
         while not sim.is_over(row) and ram.get_word(row, ram.FRAMES) < np.uint64(max_frames):
             fire, zap, spinner = False, False, 0
@@ -109,9 +103,6 @@ find_player: Final = PLAYERS.find
 checkpoint_of: Final = PLAYERS.checkpoint_of
 
 
-# --- evaluation ----------------------------------------------------------------------------------------------------
-
-
 def play(
     player: Player, rows: Rows, *, max_frames: int = MOST_FRAMES, threads: int = 1, moves: Moves | None = None
 ) -> Rows:
@@ -140,10 +131,22 @@ def play(
     return ended
 
 
-def words(rows: Rows, address: int, count: int = 1) -> npt.NDArray[np.int64]:
+def words(rows: Rows, address: int, count: int = 1) -> Ints:
     """64-bit words of the margins: (games,), or (games, count) for several in a row."""
     found = np.ascontiguousarray(rows[:, address : address + 8 * count]).view(np.int64)
     return found[:, 0] if count == 1 else found
+
+
+def score_figures(score: npt.NDArray[np.float64], level: npt.NDArray[np.int64], deaths: int) -> dict[str, float | int]:
+    """What games came to, by score and level of each and deaths in all, with 95 % intervals."""
+    mean_low, mean_high = bootstrap(score, mean)
+    iqm_low, iqm_high = bootstrap(score, interquartile_mean)
+    return {
+        "score_mean": float(score.mean()), "score_mean_low": mean_low, "score_mean_high": mean_high,
+        "score_median": float(np.median(score)), "score_iqm": float(interquartile_mean(score)),
+        "score_iqm_low": iqm_low, "score_iqm_high": iqm_high, "points_per_life": float(score.sum() / max(1, deaths)),
+        "level_mean": float(level.mean()), "level_max": int(level.max()),
+    }  # fmt: skip
 
 
 def evaluate(
@@ -159,24 +162,16 @@ def evaluate(
     who = player or find_player(name)
     parts = []
     for first in range(0, games, BATCH):
-        rows = starts(
-            min(BATCH, games - first), seed=seed, level=level, cabinet=cabinet, domain=EVALUATION, first=first
-        )
+        count = min(BATCH, games - first)
+        rows = starts(count, seed=seed, level=level, cabinet=cabinet, domain=EVALUATION, first=first)
         kept = None if moves is None else moves[first : first + BATCH]
         parts.append(play(who, rows, max_frames=max_frames, threads=threads, moves=kept))
     ended = np.concatenate(parts)
     score = words(ended, ram.SCORE).astype(np.float64)
     deaths = words(ended, ram.DEATHS, ram.DEATH_KINDS).sum(axis=0)
-    reached = ended[:, ram.P1_LEVEL].astype(np.int64) + 1
-    mean_low, mean_high = bootstrap(score, mean)
-    iqm_low, iqm_high = bootstrap(score, interquartile_mean)
     return {
         "player": name, "games": games, "seed": seed, "level": level,
-        "score_mean": float(score.mean()), "score_mean_low": mean_low, "score_mean_high": mean_high,
-        "score_median": float(np.median(score)), "score_iqm": float(interquartile_mean(score)),
-        "score_iqm_low": iqm_low, "score_iqm_high": iqm_high,
-        "points_per_life": float(score.sum() / max(1, deaths.sum())),
-        "level_mean": float(reached.mean()), "level_max": int(reached.max()),
+        **score_figures(score, ended[:, ram.P1_LEVEL].astype(np.int64) + 1, int(deaths.sum())),
         "frames_mean": float(words(ended, ram.FRAMES).mean()),
         "truncated": int((ended[:, ram.GAME_STATE] != ram.HIGH_SCORE_CHECK).sum()),
         **{f"deaths_{cause}": int(count) for cause, count in zip(ram.DEATH_NAMES, deaths, strict=True)},
@@ -184,9 +179,6 @@ def evaluate(
         "best_game": int(score.argmax()), "best_score": int(score.max()),
         "seconds": time.perf_counter() - began,
     }  # fmt: skip
-
-
-# --- filming -------------------------------------------------------------------------------------------------------
 
 
 def film(player: Player, row: Row, max_frames: int = MOST_FRAMES) -> Iterator[Row]:
@@ -206,18 +198,9 @@ def film(player: Player, row: Row, max_frames: int = MOST_FRAMES) -> Iterator[Ro
 
 
 def record(
-    name: str,
-    out: Path,
-    *,
-    seed: int = 1,
-    level: int = 1,
-    best_of: int = 1,
-    seconds: float = 45.0,
-    until_level: int = 0,
-    size: int = 360,
-    runs: Path | None = None,
-    max_frames: int = MOST_FRAMES,
-) -> dict[str, Any]:
+    name: str, out: Path, *, seed: int = 1, level: int = 1, best_of: int = 1, seconds: float = 45.0,
+    until_level: int = 0, size: int = 360, runs: Path | None = None, max_frames: int = MOST_FRAMES,
+) -> dict[str, Any]:  # fmt: skip
     """Film the last `seconds` of a game (0: all of it) into a GIF, MP4 or WebM; of several games, the best.
 
     With `until_level`, the film ends when that level is done.
@@ -225,9 +208,7 @@ def record(
     check_video_path(out)
     player = find_player(name, runs)
     rows = starts(best_of, seed=seed, level=level, domain=EVALUATION)
-    chosen = 0
-    if best_of > 1:
-        chosen = int(words(play(player, rows, max_frames=max_frames), ram.SCORE).argmax())
+    chosen = int(words(play(player, rows, max_frames=max_frames), ram.SCORE).argmax()) if best_of > 1 else 0
 
     def shown() -> Iterator[Row]:
         for live in film(player, rows[chosen].copy(), max_frames):
@@ -257,7 +238,6 @@ def record(
 
 
 def table_rows(results: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """Results as text, for a table on the terminal."""
     lines: list[tuple[str, ...]] = []
     for r in results:
         deaths = sorted(((r[f"deaths_{cause}"], cause) for cause in ram.DEATH_NAMES), reverse=True)

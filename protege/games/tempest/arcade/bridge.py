@@ -73,21 +73,17 @@ class BridgeConfig:
 
     def is_local(self) -> bool:
         """Whether only this machine can reach the bridge."""
-        if self.host == "localhost":
-            return True
         try:
-            return ipaddress.ip_address(self.host).is_loopback
+            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
 
     def networks(self) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
-        """The allow-list, understood."""
         try:
             return [ipaddress.ip_network(entry, strict=False) for entry in self.allow]
         except ValueError as problem:
-            raise ProtegeError(
-                f"{problem}: allowed clients are addresses like 192.168.1.20 or networks like 192.168.1.0/24"
-            ) from problem
+            known = "addresses like 192.168.1.20 or networks like 192.168.1.0/24"
+            raise ProtegeError(f"{problem}: allowed clients are {known}") from problem
 
 
 def step_back() -> None:
@@ -123,23 +119,13 @@ class Agent:
         return "pupil"
 
     def decide(self, frames: Frames, clients: Places) -> Decisions:
-        """What these clients shall do.
-
-        The frames' arrays are used again for the next batch: copy what must last.
-        """
+        """What these clients shall do. The frames' arrays are used again for the next batch: copy what must last."""
         raise NotImplementedError
 
-    def learn(self, steps: Steps) -> None:
-        """Decisions whose outcome is known."""
-
-    def finish(self, game: Game) -> None:
-        """A game has ended."""
-
-    def save(self) -> None:
-        """A client asks for a checkpoint."""
-
-    def note(self, text: str) -> None:
-        """Something that a person should read."""
+    def learn(self, steps: Steps) -> None: ...  # decisions whose outcome is known
+    def finish(self, game: Game) -> None: ...  # a game has ended
+    def save(self) -> None: ...  # a client asks for a checkpoint
+    def note(self, text: str) -> None: ...  # something that a person should read
 
 
 @dataclass(frozen=True)
@@ -165,14 +151,14 @@ class _Client:
 
     def __init__(self, connection: socket.socket, address: str):
         self.socket, self.address = connection, address
-        self.inbox = wire.Inbox()
+        self.inbox, self.greeting = wire.Inbox(), wire.Greeting()
         self.waits = False  # for a reply
         self.place = -1
-        self.greeting = wire.Greeting()
         self.suffix = b""  # of every reply
         self.since = self.heard = time.perf_counter()
         self.next_show = 0.0  # when its screen is to be renewed
-        self.frames = self.refused = 0
+        self.frames = self.refused = self.counted = 0
+        self.rate = self.latency_ms = 0.0  # frames a second, and from a frame to its reply, lately
 
     def describe(self) -> str:
         called = f"client {self.place}" if self.place >= 0 else "a connection"
@@ -195,9 +181,6 @@ class Bridge:
         self._steps: list[Steps] = []  # to be handed over when nobody waits
         self._single_frames: Counter[str] = Counter()  # by address: connections in a row that sent a single frame
         self._sent = np.zeros((config.most_clients, 3), np.int16)  # last commands
-        self._latency_ms = np.zeros(config.most_clients)
-        self._rates = np.zeros(config.most_clients)
-        self._counted = np.zeros(config.most_clients, np.int64)
         self._rates_at = time.perf_counter()
         self._next_save = 0.0
         self._notes_left = float(NOTES_A_MINUTE)
@@ -231,8 +214,8 @@ class Bridge:
         """Send everybody away; raises what the agent raised, if it did."""
         self._stop.set()
         self._thread.join()
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
+        failure, self._failure = self._failure, None
+        if failure is not None:
             raise failure
 
     def is_alive(self) -> bool:
@@ -245,14 +228,12 @@ class Bridge:
         return [
             ClientStatus(
                 place, client.greeting.name, client.address, client.greeting.version, now - client.since, client.frames,
-                client.refused, float(self._rates[place]), float(self._latency_ms[place]),
+                client.refused, client.rate, client.latency_ms,
                 activity(int(known["state"][place]), int(known["mode"][place])),
                 int(known["score"][place]), int(known["level"][place]),
             )
             for place, client in sorted(self._clients.copy().items())
         ]  # fmt: skip
-
-    # --- the loop ---
 
     def _run(self) -> None:
         try:
@@ -307,11 +288,8 @@ class Bridge:
         is being decided on.
         """
         began = last = now = time.perf_counter()
-        while (
-            len(self._waiting) < len(self._clients)
-            and now - last < QUIET * self._batch_s
-            and now - began < MOST_GATHERING * self._batch_s
-        ):
+        quiet, most = QUIET * self._batch_s, MOST_GATHERING * self._batch_s
+        while len(self._waiting) < len(self._clients) and now - last < quiet and now - began < most:
             before = len(self._waiting)
             for key, _ in self._selector.select(0):
                 if key.data is not None and not key.data.waits:
@@ -374,8 +352,6 @@ class Bridge:
         client.place, client.heard = free[0], time.perf_counter()
         self._clients[client.place] = client
         self._streams.open(client.place)
-        for figures in (self._rates, self._latency_ms, self._counted):
-            figures[client.place] = 0
         self._sent[client.place] = wire.NOTHING_SENT
         if self.config.long_replies and not client.greeting.version:
             client.suffix = self.config.start.to_bytes()
@@ -384,7 +360,6 @@ class Bridge:
         return True
 
     def _answer(self) -> None:
-        """Decide on every frame that has come, and reply."""
         began = time.perf_counter()
         clients, self._waiting = self._waiting, []
         packets, values = wire.decode(b"".join([client.inbox.view[: wire.FRAME.itemsize] for client in clients]))
@@ -406,12 +381,12 @@ class Bridge:
         self._sent[places] = commands
         for client, command in zip(clients, commands.tolist(), strict=True):
             self._send(client, wire.REPLY.pack(*command) + client.suffix)
-        if self._screens is not None:
-            self._show(self._screens, began, clients, packets, asked)
+        self._show(began, clients, packets, asked)
         took = time.perf_counter() - began
         self._batch_s += 0.05 * (took - self._batch_s)
         if self.batches % MEASURED_BATCHES == 0:
-            self._latency_ms[places] += 0.1 * (1000 * took - self._latency_ms[places])
+            for client in clients:
+                client.latency_ms += 0.1 * (1000 * took - client.latency_ms)
         self.batches += 1
         self.frames += len(clients)
 
@@ -419,19 +394,16 @@ class Bridge:
         """What clients shall do (clients, 3), nothing where nobody is asked; and where somebody was."""
         steps, asked, frames = self._streams.take(places, packets, values)
         self._steps.append(steps)
-        if len(frames.score) == 0:
-            return np.zeros((len(places), 3), np.int8), asked
-        deciding = places if len(frames.score) == len(places) else places[asked]
-        actions, actors, penalties = self.agent.decide(frames, deciding)
-        chosen = to_commands(actions, len(deciding))
-        if np.ndim(actions) == 2:
-            chosen = wire.limited(chosen)
-            actions = joint_actions(chosen)
-        self._streams.decided(deciding, actions, actors, penalties)
-        if deciding is places:
-            return chosen, asked
         commands = np.zeros((len(places), 3), np.int8)
-        commands[asked] = chosen
+        if len(frames.score):
+            deciding = places[asked]
+            actions, actors, penalties = self.agent.decide(frames, deciding)
+            chosen = to_commands(actions, len(deciding))
+            if np.ndim(actions) == 2:
+                chosen = wire.limited(chosen)
+                actions = joint_actions(chosen)
+            self._streams.decided(deciding, actions, actors, penalties)
+            commands[asked] = chosen
         return commands, asked
 
     def _send(self, client: _Client, message: bytes) -> bool:
@@ -443,8 +415,6 @@ class Bridge:
         self._dismiss(client, "does not read replies")
         return False
 
-    # --- what comes after the replies ---
-
     def _open_screens(self) -> Screens | None:
         if self.config.screens is None:
             return None
@@ -454,18 +424,17 @@ class Bridge:
             self.agent.note(f"no page can show the clients' games: {problem}")
             return None
 
-    def _show(
-        self, screens: Screens, now: float, clients: list[_Client], packets: wire.Packets, asked: Flags
-    ) -> None:  # fmt: skip
+    def _show(self, now: float, clients: list[_Client], packets: wire.Packets, asked: Flags) -> None:
+        if self._screens is None:
+            return
         for i, client in enumerate(clients):
             if now >= client.next_show:
                 client.next_show = now + SHOW_S
                 known = self._streams.clients[client.place]
                 control = self.agent.control(int(known["actor"])) if asked[i] else ""
-                screens.show(client.place, packets[i], known, self._sent[client.place].tolist(), control)
+                self._screens.show(client.place, packets[i], known, self._sent[client.place].tolist(), control)
 
     def _hand_over(self) -> None:
-        """Pass on what was found out while clients were waiting."""
         found, self._steps = self._steps, []
         for steps in found:
             if len(steps.clients):
@@ -481,28 +450,24 @@ class Bridge:
 
     def _look_around(self) -> None:
         now = time.perf_counter()
-        for client in list(self._clients.values()):
-            if now - client.heard > self.config.silent_s:
-                self._dismiss(client, "silent")
-        for client in self._strangers.copy():
-            if now - client.since > self.config.greeting_s:
-                self._dismiss(client, "did not greet")
+        for client in [client for client in self._clients.values() if now - client.heard > self.config.silent_s]:
+            self._dismiss(client, "silent")
+        for client in [client for client in self._strangers if now - client.since > self.config.greeting_s]:
+            self._dismiss(client, "did not greet")
         passed = now - self._rates_at
         if passed >= 1.0:
             self._rates_at = now
-            for place, client in self._clients.items():
-                self._rates[place] = (client.frames - self._counted[place]) / passed
-                self._counted[place] = client.frames
+            for client in self._clients.values():
+                client.rate, client.counted = (client.frames - client.counted) / passed, client.frames
             if self._screens is not None:
-                here = self._clients.items()
-                self._screens.touch((place, client.greeting.name, self._rates[place]) for place, client in here)
+                here = self._clients.values()
+                self._screens.touch((client.place, client.greeting.name, client.rate) for client in here)
         self._notes_left = min(NOTES_A_MINUTE, self._notes_left + NOTES_A_MINUTE * LOOK_AROUND_S / 60)
 
     def _cut(self, place: int) -> None:
         self._steps.append(self._streams.cut(place))
 
     def _dismiss(self, client: _Client, why: str, more: str = "") -> None:
-        """Close a connection, count why and say so."""
         self.tallies[why] += 1
         self._note(f"{client.describe()} {_FAREWELLS.get(why, f'was sent away: {why}')}{more}")
         self._selector.unregister(client.socket)
@@ -521,10 +486,8 @@ class Bridge:
             return
         self._single_frames[client.address] += 1
         if self._single_frames[client.address] == SUSPICIOUS:
-            self._note(
-                f"{client.address} connects again and again and never sends a second frame: "
-                "it may want replies of five bytes (--long-replies)"
-            )
+            advice = "it may want replies of five bytes (--long-replies)"
+            self._note(f"{client.address} connects again and again and never sends a second frame: {advice}")
         if len(self._single_frames) > MOST_STRANGERS:
             self._single_frames.clear()
 

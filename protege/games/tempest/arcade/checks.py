@@ -13,24 +13,15 @@ NOT_NEEDED = "the simulator does not need it"
 
 def checks() -> Sequence[Check]:
     """The emulator, its ROM set, and the port that its clients connect to."""
+    program = None
+    try:
+        program = find_mame()
+        mame = Check("MAME", "ok", f"{mame_version(program)}, {program}")
+    except ArcadeError as error:
+        mame = Check("MAME", "missing", error.found, f"{error.advice}; {NOT_NEEDED}")
+    try:
+        roms = Check("ROM set", "ok", short_path(find_rom_set(rom_folders(program))))
+    except ArcadeError as error:
+        roms = Check("ROM set", "missing", error.found, f"{error.advice}; {NOT_NEEDED}")
     advice = "stop that program, or choose another port for the arcade bridge"
-    return _mame(), _rom_set(), check_port(BRIDGE_PORT, "arcade bridge", advice)
-
-
-def _mame() -> Check:
-    try:
-        program = find_mame()
-        return Check("MAME", "ok", f"{mame_version(program)}, {program}")
-    except ArcadeError as error:
-        return Check("MAME", "missing", error.found, f"{error.advice}; {NOT_NEEDED}")
-
-
-def _rom_set() -> Check:
-    try:
-        program = find_mame()
-    except ArcadeError:
-        program = None
-    try:
-        return Check("ROM set", "ok", short_path(find_rom_set(rom_folders(program))))
-    except ArcadeError as error:
-        return Check("ROM set", "missing", error.found, f"{error.advice}; {NOT_NEEDED}")
+    return mame, roms, check_port(BRIDGE_PORT, "arcade bridge", advice)

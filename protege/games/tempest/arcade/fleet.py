@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -51,9 +51,6 @@ STOP_S: Final = 10.0  # a busy machine takes seconds
 PLAIN_LINE_S: Final = 10.0
 
 
-# --- the server ------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Settings:
     """What the scripts inside MAME are told; what is None or empty they decide themselves."""
@@ -68,13 +65,7 @@ class Settings:
 
     def by_name(self) -> dict[str, str]:
         """Those that say something, as the scripts call them."""
-        level = "" if self.start_level is None else str(self.start_level)
-        given = {"server": self.server or "", "token": self.token, "start_level": level}
-        return {name: text for name, text in given.items() if text}
-
-    def environment(self) -> dict[str, str]:
-        """The same as environment variables."""
-        return {f"PROTEGE_{name.upper()}": text for name, text in self.by_name().items()}
+        return {name: str(value) for name, value in asdict(self).items() if value}
 
     def elsewhere(self, clients: int) -> str:
         """How to start the same on another machine."""
@@ -87,7 +78,6 @@ class Settings:
 
 
 def split_address(address: str | None) -> tuple[str, int]:
-    """Host and port of a server's address."""
     host, _, port = (address or DEFAULT_SERVER).rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ArcadeError(f"{address} is no server address", f"give HOST:PORT, such as {DEFAULT_SERVER}")
@@ -123,9 +113,6 @@ def find_server(settings: Settings) -> str:
     return f"{number}:{port}"  # also when nothing came: servers without our greeting close, and our client copes
 
 
-# --- the clients -----------------------------------------------------------------------------------------------------
-
-
 @dataclass
 class Client:
     """One place in the fleet: the process in it, and what became of those before."""
@@ -144,7 +131,6 @@ class Client:
     said: deque[str] = field(default_factory=lambda: deque(maxlen=20))
 
     def listen(self, process: "subprocess.Popen[str]") -> None:
-        """Take in what a process prints, until it ends."""
         assert process.stdout is not None
         before, seen = 0, time.monotonic()
         with process.stdout as lines:
@@ -158,13 +144,8 @@ class Client:
                 self.rate = (self.frames - before) / max(now - seen, 1e-3)
                 before, seen = self.frames, now
 
-    def last_words(self) -> str:
-        """The last thing it said that is not empty."""
-        return next((line for line in reversed(self.said) if line), "it gave no reason")
-
 
 def check_count(clients: int) -> None:
-    """Refuse what no server takes."""
     if not 1 <= clients <= wire.MOST_CLIENTS:
         raise ArcadeError(f"{clients} clients were asked for", f"a server takes 1 to {wire.MOST_CLIENTS}")
 
@@ -206,7 +187,8 @@ class Fleet:
         name = f"{socket.gethostname()[: wire.LONGEST_NAME // 2]}-{client.number}"
         told = {"PROTEGE_NAME": name, "PROTEGE_REPORT_S": str(REPORT_S), "PROTEGE_STOP_FILE": str(self._stop_file)}
         folder = self._folder / f"client-{client.number}"
-        client.process = self._emulator.start(folder, SCRIPTS / "main.lua", self._settings.environment() | told)
+        told |= {f"PROTEGE_{name.upper()}": text for name, text in self._settings.by_name().items()}
+        client.process = self._emulator.start(folder, SCRIPTS / "main.lua", told)
         if os.name != "nt":
             with suppress(psutil.Error):  # it may have ended already
                 # While it waits for a reply it is busy, and the server must come first.
@@ -221,11 +203,9 @@ class Fleet:
         client.listener.join()  # its last words may be still on their way
         client.false_starts = client.false_starts + 1 if client.state == STARTING else 0
         if client.false_starts >= MOST_FALSE_STARTS:
-            raise ArcadeError(
-                f"client {client.number} ended {client.false_starts} times before it began, with exit code {code}: "
-                f"{client.last_words()}",
-                "mend that and start again",
-            )
+            reason = next((line for line in reversed(client.said) if line), "it gave no reason")
+            ended = f"client {client.number} ended {client.false_starts} times before it began, with exit code {code}"
+            raise ArcadeError(f"{ended}: {reason}", "mend that and start again")
         client.pause_s = 0.5 if now - client.started > STEADY_S else min(2 * client.pause_s, LONGEST_PAUSE_S)
         client.process, client.state, client.rate = None, f"ended with code {code}", 0.0
         client.restarts, client.due = client.restarts + 1, now + client.pause_s
@@ -276,7 +256,6 @@ def fleet_beside(emulator: Emulator, settings: Settings, count: int, tell: Calla
 
 @contextmanager
 def _asked_to_stop() -> Iterator[threading.Event]:
-    """An event that is set by Ctrl-C or a signal to end."""
     stop = threading.Event()
     names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
     before = {name: signal.signal(getattr(signal, name), lambda *_: stop.set()) for name in names}
@@ -324,9 +303,6 @@ def _summary(clients: Sequence[Client]) -> str:
         f"{running} of {len(clients)} clients run, {connected} connected, {rate:,.0f} frames/s together, "
         f"{restarts} {'restart' if restarts == 1 else 'restarts'}"
     )
-
-
-# --- other machines --------------------------------------------------------------------------------------------------
 
 
 def copy_client(folder: Path, settings: Settings) -> tuple[list[Path], str]:

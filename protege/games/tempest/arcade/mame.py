@@ -49,9 +49,6 @@ class ArcadeError(ProtegeError):
         self.found, self.advice = found, advice
 
 
-# --- the emulator and its ROM set ------------------------------------------------------------------------------------
-
-
 def find_mame(given: Path | None = None) -> Path:
     """The emulator: the one given, or the first on the PATH and in the usual places."""
     if given is not None:
@@ -137,7 +134,6 @@ def _forms(stem: Path) -> list[Path]:
 
 
 def _contents(place: Path) -> dict[str, int]:
-    """Names and sizes of the files in a set."""
     if place.is_dir():
         return {file.name: file.stat().st_size for file in place.rglob("*") if file.is_file()}
     try:
@@ -160,9 +156,6 @@ def _ask(program: Path, option: str) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return answer.stdout if answer.returncode == 0 else None
-
-
-# --- starting it -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

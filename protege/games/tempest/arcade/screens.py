@@ -50,14 +50,9 @@ _REPLY, _CLIENT, _PACKET = (SCREEN.fields[name][1] for name in ("command", "clie
 
 def activity(state: int, mode: int) -> str:
     """What a client is doing, in a word."""
-    if not mode & ram.REAL_GAME:
-        return "attract mode"
     words = {ram.PLAYING: "playing", ram.ZOOM: "zooming", ram.LEVEL_SELECT: "choosing a level"}
     words |= {ram.ENTER_INITIALS: "initials", ram.HIGH_SCORE_BOOM: "initials"}
-    return words.get(state, "between")
-
-
-# --- the bridge's side ---------------------------------------------------------------------------------------------
+    return words.get(state, "between") if mode & ram.REAL_GAME else "attract mode"
 
 
 class Screens:
@@ -93,7 +88,6 @@ class Screens:
         self._header["touched"] = time.time()
 
     def close(self) -> None:
-        """The bridge is closed."""
         self._header["touched"] = 0.0
         with suppress(OSError):  # where a file in use cannot be removed it is a leftover, and known as one
             self.path.unlink()
@@ -103,9 +97,6 @@ def _mapped(path: Path, mode: Any) -> tuple[npt.NDArray[np.void], npt.NDArray[np
     header = np.memmap(path, HEADER, mode, shape=(1,))
     screens = np.memmap(path, SCREEN, mode, offset=HEADER.itemsize)
     return np.asarray(header), np.asarray(screens)  # plain arrays, which are quicker
-
-
-# --- the page's side -----------------------------------------------------------------------------------------------
 
 
 class Arcade:
@@ -120,7 +111,6 @@ class Arcade:
         self.player = self._header["player"][0].decode(errors="replace")
 
     def is_alive(self) -> bool:
-        """Whether the bridge still serves."""
         return abs(time.time() - float(self._header["touched"][0])) < DEAD_S
 
     def screens(self) -> list[Screen]:
@@ -145,8 +135,6 @@ def arcades(folder: Path) -> list[Arcade]:
             found.append(Arcade(path))
     return [arcade for arcade in found if arcade.is_alive()]
 
-
-# --- values as bytes -----------------------------------------------------------------------------------------------
 
 # Screens that show the tube; of all others but the choice of a level, values tell nothing that could be drawn.
 _TUBE: Final = (

@@ -8,11 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from protege.games.tempest.agents.players import BUILT_IN, Player
+from protege.games.tempest.agents.players import BUILT_IN, Player, score_figures
 from protege.games.tempest.arcade.bridge import Agent, Bridge, BridgeConfig, rehearse
 from protege.games.tempest.arcade.streams import Decisions, Game, Places
 from protege.games.tempest.task.env import Frames
-from protege.statistics import bootstrap, interquartile_mean, mean
 
 ROW_S: Final = 30.0  # between lines that say how it goes
 
@@ -32,11 +31,9 @@ class _Playing(Agent):
 
     def finish(self, game: Game) -> None:
         self.games.append(game)
-        ending = f"cut after {game.frames:,} frames" if game.truncated else f"{game.frames:,} frames"
-        self.tell(
-            f"game {len(self.games)}: {game.score:,} points, level {game.start_level} to {game.level}, {ending}, "
-            f"client {game.client}"
-        )
+        ending = f"{'cut after ' if game.truncated else ''}{game.frames:,} frames, client {game.client}"
+        levels = f"level {game.start_level} to {game.level}"
+        self.tell(f"game {len(self.games)}: {game.score:,} points, {levels}, {ending}")
 
     def note(self, text: str) -> None:
         self.tell(text)
@@ -68,7 +65,9 @@ def play_clients(
                 if now >= next_row:
                     rate, before = (bridge.frames - before) / (now - next_row + ROW_S), bridge.frames
                     next_row = now + ROW_S
-                    tell(_row(bridge, rate))
+                    clients = bridge.clients()
+                    latency = max((client.latency_ms for client in clients), default=0.0)
+                    tell(f"{len(clients)} clients, {rate:,.0f} frames/s, replies within {latency:.1f} ms")
                 time.sleep(0.1)
         except KeyboardInterrupt:
             tell("stopped")
@@ -77,29 +76,16 @@ def play_clients(
     return summary(name, counted) | {"frames_per_s": bridge.frames / seconds, "seconds": seconds}
 
 
-def _row(bridge: Bridge, rate: float) -> str:
-    clients = bridge.clients()
-    latency = max((client.latency_ms for client in clients), default=0.0)
-    return f"{len(clients)} clients, {rate:,.0f} frames/s, replies within {latency:.1f} ms"
-
-
 def summary(name: str, games: list[Game]) -> dict[str, Any]:
     """A row of results, with the keys of an evaluation as far as clients can tell; most of them need a game."""
     found: dict[str, Any] = {"player": name, "games": len(games)}
     if not games:
         return found
-    score = np.array([game.score for game in games], np.float64)
-    mean_low, mean_high = bootstrap(score, mean)
-    iqm_low, iqm_high = bootstrap(score, interquartile_mean)
-    levels = np.array([game.level for game in games])
+    score, level = np.array([game.score for game in games], np.float64), np.array([game.level for game in games])
     return found | {
         "level": Counter(game.start_level for game in games).most_common(1)[0][0],
-        "score_mean": float(score.mean()), "score_mean_low": mean_low, "score_mean_high": mean_high,
-        "score_median": float(np.median(score)), "score_iqm": float(interquartile_mean(score)),
-        "score_iqm_low": iqm_low, "score_iqm_high": iqm_high,
-        "points_per_life": float(score.sum() / max(1, sum(game.deaths for game in games))),
-        "level_mean": float(levels.mean()), "level_max": int(levels.max()),
+        **score_figures(score, level, sum(game.deaths for game in games)),
         "frames_mean": float(np.mean([game.frames for game in games])),
         "truncated": sum(game.truncated for game in games),
         "start_bonus_mean": float(np.mean([game.start_bonus for game in games])),
-    }  # fmt: skip
+    }

@@ -90,10 +90,7 @@ CLIENT: Final = np.dtype(
     [
         ("stream", "i8"),
         ("stage", "i8"),  # of the last decision, and what it was
-        ("counter", "i8"),
-        ("action", "i8"),
-        ("advice", "i8"),
-        ("actor", "i8"),
+        *((name, "i8") for name in ("counter", "action", "advice", "actor")),
         ("penalty", "f4"),
         ("objective", "f8"),  # and what came of it
         ("subjective", "f8"),
@@ -103,19 +100,13 @@ CLIENT: Final = np.dtype(
         ("state", "i8"),
         ("mode", "i8"),
         ("shown", "i8"),  # the score on the screen
-        ("score", "i8"),
-        ("bonus", "i8"),
-        ("level", "i8"),
-        ("start_level", "i8"),
-        ("frames", "i8"),
-        ("deaths", "i8"),
+        *((name, "i8") for name in ("score", "bonus", "level", "start_level", "frames", "deaths")),
     ]
 )
 
 
 @kernel
 def _put_step(client: Any, place: int, seen: Floats, ended: bool, cut: bool, steps: Steps, at: int) -> None:
-    """The last decision of a client, as a step."""
     for i in range(VALUES):
         steps.observations[at, i] = seen[i]
     steps.clients[at], steps.streams[at] = place, client["stream"]
@@ -236,7 +227,6 @@ class Streams:
         self._next_stream = 0
 
     def open(self, place: int) -> None:
-        """A client has come."""
         self.clients[place] = np.zeros((), CLIENT)
         self._renumber(place)
 
@@ -253,7 +243,7 @@ class Streams:
     def take(self, places: Places, packets: wire.Packets, values: Floats) -> tuple[Steps, Flags, Frames]:
         """One tick of some clients: steps that are now complete, who wants a decision, and the frames to decide on."""
         count = len(places)
-        steps, frames = _new_steps(count), self._frames_of(count)
+        steps, frames = _new_steps(count), self._frames.get(count) or self._frames.setdefault(count, new_frames(count))
         asked, games = self._asked[:count], self._games[:count]
         told, looked, over, saves, self._next_stream = _take(
             self.clients, self.seen, places, packets, values, self._next_stream, self.longest_game, steps, frames,
@@ -275,11 +265,6 @@ class Streams:
         self.clients["actor"][places] = actors
         self.clients["penalty"][places] = penalties
 
-    def _frames_of(self, count: int) -> Frames:
-        if count not in self._frames:
-            self._frames[count] = new_frames(count)
-        return self._frames[count]
-
     def _renumber(self, place: int) -> None:
         self.clients[place]["stream"] = self._next_stream
         self._next_stream += 1
@@ -290,5 +275,4 @@ class Streams:
             names = ("score", "bonus", "level", "start_level", "frames", "deaths")
             score, bonus, level, start, frames, deaths = (int(client[name]) for name in names)
             self.finished.append(Game(place, score, bonus, level, start, frames - truncated, deaths, truncated))
-        client["counted"] = 0
-        client["playing"] = int(truncated)
+        client["counted"], client["playing"] = 0, int(truncated)

@@ -28,22 +28,16 @@ FRAME: Final = np.dtype(
     [
         ("length", ">u2"),  # bytes that follow
         ("count", ">u2"),  # of values
-        ("subjective", ">f8"),  # rewards of the tick that just ended, unscaled
-        ("objective", ">f8"),
-        ("state", "u1"),  # the bytes at GAME_STATE and GAME_MODE
-        ("mode", "u1"),
+        *(("subjective", ">f8"), ("objective", ">f8")),  # rewards of the tick that just ended, unscaled
+        *(("state", "u1"), ("mode", "u1")),  # the bytes at GAME_STATE and GAME_MODE
         ("done", "u1"),  # that tick cost a life
         ("counter", ">u2"),  # ticks the client has worked on, wrapping
         ("score", ">u4"),  # as the machine shows it, wrapping at a million
         ("save", "u1"),  # the client asks for a checkpoint
-        ("fire", "u1"),  # echo of the last reply on this connection
-        ("zap", "u1"),
-        ("spinner", ">i2"),
+        *(("fire", "u1"), ("zap", "u1"), ("spinner", ">i2")),  # echo of the last reply on this connection
         ("target", ">i2"),  # the lane the teacher wants, -1 for none
         ("lane", "u1"),  # the player's
-        ("open", "u1"),
-        ("advised_fire", "u1"),
-        ("advised_zap", "u1"),
+        *((name, "u1") for name in ("open", "advised_fire", "advised_zap")),
         ("level", "u1"),  # counted from 0
         ("values", ">f4", VALUES),
     ]
@@ -65,9 +59,6 @@ NOTHING_SENT: Final = -1000  # in place of a command, before the first one
 
 class WireError(ProtegeError):
     """A peer does not keep to the protocol, and its connection is of no more use."""
-
-
-# --- frames --------------------------------------------------------------------------------------------------------
 
 
 def new_packets(count: int) -> Packets:
@@ -106,23 +97,16 @@ def _fault(packet: Any, values: Values, sent: Sent) -> int:
     flags = packet["done"] | packet["save"] | packet["fire"] | packet["zap"] | packet["open"]
     flags |= packet["advised_fire"] | packet["advised_zap"]
     target = packet["target"]
-    if (
-        farthest > 1 + TOLERANCE
-        or abs(packet["objective"]) > MOST_POINTS
-        or abs(packet["subjective"]) > MOST_SHAPING
-        or flags > 1
-        or packet["score"] >= SCORE_WRAP
-        or packet["lane"] > 15
-        or target > 15
-        or (target < -1 and target != NO_TARGET)
-    ):
+    if abs(packet["objective"]) > MOST_POINTS or abs(packet["subjective"]) > MOST_SHAPING or farthest > 1 + TOLERANCE:
         return _OUT_OF_RANGE
-    if not (
-        _is_alike(values[layout.GAME_STATE], layout.STATE_SCALE, packet["state"])
-        and _is_alike(values[layout.GAME_MODE], layout.BYTE_SCALE, packet["mode"])
-        and _is_alike(values[layout.LEVEL_NUMBER], layout.LEVEL_SCALE, packet["level"])
-        and _is_alike(values[layout.LEVEL_OPEN], 1, packet["open"])
-    ):
+    if flags > 1 or packet["score"] >= SCORE_WRAP or max(packet["lane"], target) > 15:
+        return _OUT_OF_RANGE
+    if target < -1 and target != NO_TARGET:
+        return _OUT_OF_RANGE
+    alike = _is_alike(values[layout.GAME_STATE], layout.STATE_SCALE, packet["state"])
+    alike &= _is_alike(values[layout.GAME_MODE], layout.BYTE_SCALE, packet["mode"])
+    alike &= _is_alike(values[layout.LEVEL_NUMBER], layout.LEVEL_SCALE, packet["level"])
+    if not (alike and _is_alike(values[layout.LEVEL_OPEN], 1, packet["open"])):
         return _CONTRADICTION
     echoed = packet["fire"] == sent[0] and packet["zap"] == sent[1] and packet["spinner"] == sent[2]
     return _FINE if echoed or sent[0] == NOTHING_SENT else _WRONG_ECHO
@@ -156,8 +140,6 @@ def spinner_to(packet: Any) -> int:
     return turn_by(away)
 
 
-# --- replies -------------------------------------------------------------------------------------------------------
-
 REPLY: Final = struct.Struct("bbb")  # fire, zap, spinner
 
 
@@ -184,15 +166,11 @@ def limited(commands: Commands) -> Commands:
     return allowed
 
 
-# --- greetings -----------------------------------------------------------------------------------------------------
-
 MARK: Final = 0x50  # the high byte of a greeting that says more than an old client's
 VERSION: Final = 1
 WELCOME, WRONG_TOKEN, FULL = 0, 1, 2  # what the server says to a greeting
 ANSWER: Final = struct.Struct("BBBBB")  # mark, version, one of the above, start advanced, start level
-LONGEST_GREETING: Final = 256
-LONGEST_TOKEN: Final = 128
-LONGEST_NAME: Final = 64
+LONGEST_GREETING, LONGEST_TOKEN, LONGEST_NAME = 256, 128, 64
 PLAIN_GREETING: Final = b"\0\0"
 
 
@@ -206,13 +184,10 @@ class Greeting:
 
 
 def greet(token: str = "", name: str = "") -> bytes:
-    """The greeting of a client that speaks our version."""
     secret, called = token.encode(), name.encode()
     if len(secret) > LONGEST_TOKEN or len(called) > LONGEST_NAME:
-        raise ProtegeError(
-            f"a token is at most {LONGEST_TOKEN} bytes and a client's name {LONGEST_NAME}; "
-            f"got {len(secret)} and {len(called)}"
-        )
+        limits = f"a token is at most {LONGEST_TOKEN} bytes and a client's name {LONGEST_NAME}"
+        raise ProtegeError(f"{limits}; got {len(secret)} and {len(called)}")
     said = bytes([len(secret)]) + secret + bytes([len(called)]) + called
     return struct.pack(">BBH", MARK, VERSION, len(said)) + said
 
@@ -239,11 +214,7 @@ def read_greeting(given: memoryview) -> tuple[Greeting, int] | None:
 
 
 def answer(status: int, start: Start) -> bytes:
-    """What the server says to a greeting of ours."""
     return ANSWER.pack(MARK, VERSION, status, start.advanced, start.level)
-
-
-# --- bytes as they arrive ------------------------------------------------------------------------------------------
 
 
 class Inbox:
@@ -254,7 +225,6 @@ class Inbox:
         self.filled = 0
 
     def room(self) -> memoryview:
-        """Where the next bytes belong."""
         return self.view[self.filled :] if self.filled else self.view
 
     def record(self) -> int:
@@ -267,7 +237,6 @@ class Inbox:
         return PREFIX + length if self.filled >= PREFIX + length else 0
 
     def drop(self, count: int) -> None:
-        """Forget the first bytes."""
         self.filled -= count
         if self.filled:
             self.view[: self.filled] = bytes(self.view[count : count + self.filled])

@@ -34,8 +34,7 @@ class HighScores:
     MOST: Final = 10
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._turn = threading.Lock()
+        self.path, self._turn = path, threading.Lock()
 
     def best(self) -> list[Best]:
         """The table, best first; empty before the first game."""
@@ -52,7 +51,6 @@ class HighScores:
         return place if score > 0 and place <= self.MOST else None
 
     def add(self, line: Best) -> list[Best]:
-        """The table with a new line, on disk when this returns."""
         with self._turn:
             table = sorted([*self.best(), line], key=lambda best: -best.score)[: self.MOST]
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,8 +71,7 @@ class HumanGame:
     HELD: Final = (8, 8, 8, 10, 12, 14)  # spin of a held key, tick by tick: a tap is about a lane, of 16
 
     def __init__(self, rival: WatchedPlayer, scores: HighScores) -> None:
-        self.rival = rival
-        self.scores = scores
+        self.rival, self.scores = rival, scores
         self.seed, self.level = 1, 1
         self.table = Table(starts(2, level=1))
         self.running = self.paused = self.over = False
@@ -85,7 +82,6 @@ class HumanGame:
         self.tapped = 0  # a key that was let go before the next tick still turns
 
     def tick(self) -> bytes:
-        """Play one tick, with what was pressed since the last."""
         if self.running and not self.paused:
             self.table.tick(self.rival, (0, 1), {0: self._command()})
             if sim.is_over(self.table.games.rows[0]) and not self.over:
@@ -95,7 +91,6 @@ class HumanGame:
         return self.table.message([0, 1], player=self.rival.name, note=self.rival.note, human=told)
 
     def hear(self, words: Mapping[str, Any]) -> None:
-        """Controls, and what else a person can want."""
         match words:
             case {"start": {"level": int(level), "seed": int(seed)}}:
                 self._start(level, seed)
@@ -111,8 +106,7 @@ class HumanGame:
         row = starts(1, seed=self.seed, level=self.level, domain=EVALUATION)[0]
         self.table = Table(np.stack([row, row]))
         self.running, self.paused, self.over, self.place = True, False, False, None
-        self.turn = self.held = self.tapped = 0
-        self.spin = 0.0
+        self.turn, self.held, self.tapped, self.spin = 0, 0, 0, 0.0
 
     def _steer(self, words: Mapping[str, Any]) -> None:
         for button in self.down:

@@ -62,9 +62,6 @@ def pack(about: Mapping[str, Any], pictures: Sequence[drawing.Picture]) -> bytes
     return b"".join(parts)
 
 
-# --- who plays -----------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Decision:
     """What a player does, and why, as far as he can tell."""
@@ -73,18 +70,20 @@ class Decision:
     values: Values | None = None
     thoughts: "Thoughts | None" = None
 
+    def attention(self, games: int) -> Values | None:
+        """What the player attends to, (games, lanes, slots), where it is told and shown in so many games."""
+        return self.thoughts.attention if self.thoughts and games <= EXPLAINED else None
+
 
 class WatchedPlayer:
     """A player by name. Where it is a run in training, its weights are read again whenever newer ones were saved."""
 
     def __init__(self, name: str, runs: Path | None, called: str = "") -> None:
         """`called` is how to show one whose weights never change, such as the copy in a league."""
-        self.name = name
+        self.name, self._runs = name, runs
         self.note = ""  # what a viewer should know about who really plays
-        self._runs = runs
         self._path: Path | None = None
-        self._version = 0.0
-        self._next_look = 0.0
+        self._version = self._next_look = 0.0
         if name in CHAMPIONS and not _weights(name, runs):
             self.note = f"This copy of Protege holds no weights for the {name}: the teacher plays."
             self.name = name = "teacher"
@@ -94,7 +93,6 @@ class WatchedPlayer:
             self.name, self._path = called, None
 
     def decide(self, frames: Frames) -> Decision:
-        """Actions for the frames as they stand."""
         explain = getattr(self.player, "explain", None)
         if explain is not None:
             thoughts = explain(frames.observation)
@@ -141,19 +139,17 @@ def _weights(name: str, runs: Path | None) -> Path | None:
     return run.last if run.is_training() and run.last.is_file() else path
 
 
-def _say(
-    frames: Frames, g: int, command: npt.NDArray[np.int8], decided: Decision, control: str
-) -> dict[str, Any]:  # fmt: skip
+def _say(frames: Frames, g: int, command: Commands, decided: Decision, control: str) -> dict[str, Any]:
     """What is told about a game beside its picture."""
     said: dict[str, Any] = {"control": control, "action": command.tolist(), "advice": frames.advice[g].tolist()}
     if decided.values is not None:
-        values = decided.values
-        best = np.argsort(values[g])[::-1][:TOP]
-        said["values"] = [[*ACTIONS[a].tolist(), round(float(values[g, a]), 4)] for a in best]
-        said["range"] = [round(float(values[g].min()), 4), round(float(values[g].max()), 4)]
-        if decided.thoughts is not None and g == 0:  # only the first game's reasons are shown
-            said["chances"] = np.round(1000 * decided.thoughts.probabilities[g, best]).astype(int).tolist()
-            said["support"] = [float(decided.thoughts.support[0]), float(decided.thoughts.support[-1])]
+        values, thoughts = decided.values[g], decided.thoughts
+        best = np.argsort(values)[::-1][:TOP]
+        said["values"] = [[*ACTIONS[a].tolist(), round(float(values[a]), 4)] for a in best]
+        said["range"] = [round(float(values.min()), 4), round(float(values.max()), 4)]
+        if thoughts is not None and g == 0:  # only the first game's reasons are shown
+            said["chances"] = np.round(1000 * thoughts.probabilities[g, best]).astype(int).tolist()
+            said["support"] = thoughts.support[[0, -1]].tolist()
     return said
 
 
@@ -163,14 +159,9 @@ def score_of(row: Row) -> int:
 
 
 def figures_of(row: Row) -> dict[str, Any]:
-    return {
-        "score": score_of(row),
-        "level": int(row[ram.LEVEL_INDEX]) + 1,
-        "lives": int(row[ram.LIVES]),
-        "lane": int(row[ram.PLAYER_LANE]),
-        "frame": int(ram.get_word(row, ram.FRAMES)),
-        "over": bool(sim.is_over(row)),
-    }
+    level, lives, lane = (int(row[address]) for address in (ram.LEVEL_INDEX, ram.LIVES, ram.PLAYER_LANE))
+    told = {"score": score_of(row), "level": level + 1, "lives": lives, "lane": lane}
+    return told | {"frame": int(ram.get_word(row, ram.FRAMES)), "over": bool(sim.is_over(row))}
 
 
 class Table:
@@ -192,12 +183,11 @@ class Table:
             self.games.put(asked, rows[asked])
             frames = self.games.frames
             decided = player.decide(frames)
+            attention = decided.attention(len(rows))
             for g in asked.tolist():
                 commands[g] = given.get(g, decided.commands[g])
-                control = giver if g in given else player.control
-                self.said[g] = _say(frames, g, commands[g], decided, control)
-                attention = None if decided.thoughts is None else decided.thoughts.attention
-                if attention is not None and len(rows) <= EXPLAINED:
+                self.said[g] = _say(frames, g, commands[g], decided, giver if g in given else player.control)
+                if attention is not None:
                     self.attention[g] = attention[g]
         for g in which:
             if not sim.is_over(rows[g]):
@@ -205,10 +195,8 @@ class Table:
         return commands
 
     def message(self, drawn: Sequence[int], **more: Any) -> bytes:
-        """Everything about all games, with the pictures of some."""
-        rows = self.games.rows
         told, pictures = [], []
-        for g, row in enumerate(rows):
+        for g, row in enumerate(self.games.rows):
             said = figures_of(row) | self.said[g] | {"lines": 0}
             if g in drawn:
                 pictures += _draw(row, self.attention.get(g), said)
@@ -226,25 +214,24 @@ def _draw(row: Row, attention: Values | None, said: dict[str, Any]) -> list[draw
     return pictures
 
 
-# --- watching ------------------------------------------------------------------------------------------------------
-
-
-class LiveGames:
-    """A player's games, each followed by the next; nobody steers, so any number of viewers may share it."""
-
+class _Unsteered:
     rate = RATE
 
+    def hear(self, words: Mapping[str, Any]) -> None:
+        """Nobody steers these."""
+
+
+class LiveGames(_Unsteered):
+    """A player's games, each followed by the next; nobody steers, so any number of viewers may share it."""
+
     def __init__(self, player: WatchedPlayer, *, games: int = 1, level: int = 1, seed: int | None = None) -> None:
-        self.player = player
-        self.level = level
+        self.player, self.level, self.started = player, level, games
         self.seed = time.time_ns() % 2**31 if seed is None else seed
-        self.started = games
         self.table = Table(starts(games, seed=self.seed, level=level, domain=EVALUATION))
         self.over_for = [0] * games
         self.turn = 0
 
     def tick(self) -> bytes:
-        """Play one tick of every game."""
         rows = self.table.games.rows
         self.player.refresh()
         self.table.tick(self.player, range(len(rows)), {})
@@ -258,18 +245,13 @@ class LiveGames:
         self.turn = (self.turn + DRAWN) % len(rows)
         return self.table.message(drawn, player=self.player.name, note=self.player.note)
 
-    def hear(self, words: Mapping[str, Any]) -> None:
-        """Nobody steers these."""
 
-
-class ArcadeGames:
+class ArcadeGames(_Unsteered):
     """The games of an arcade server's clients: drawn from what they send, with what the server answered.
 
     Values and the like come from the player's weights as they were last saved, so they may be a minute older than those
     that chose the move.
     """
-
-    rate = RATE
 
     def __init__(self, folder: Path, server: str, find: Callable[[str], WatchedPlayer], *, games: int = 1) -> None:
         self.folder, self.server, self.find, self.games = folder, server, find, games
@@ -280,7 +262,6 @@ class ArcadeGames:
         self.turn = 0
 
     def tick(self) -> bytes:
-        """Look at the clients' screens as they are now."""
         if self.arcade is None or not self.arcade.is_alive():
             self.arcade = next((found for found in arcades(self.folder) if found.server == self.server), None)
             self.player, self.next_look = None, 0.0  # it may be another one than before
@@ -288,9 +269,13 @@ class ArcadeGames:
             return pack({"games": [], "note": f"No arcade server is at work at port {self.server}."}, [])
         everybody = self.arcade.screens()
         screens = everybody[: self.games]
-        note = "No client is connected." if not screens else f"{len(everybody)} connected, {_doing(screens[0])}"
+        note = "No client is connected."
+        if screens:
+            first, packet = screens[0], screens[0]["packet"]
+            doing = f"{activity(int(packet['state']), int(packet['mode']))}, {first['rate']:,.0f} frames/s"
+            note = f"{len(everybody)} connected, first {_name(first) or 'one without a name'}: {doing}"
         frames, decided = self._think(screens)
-        attention = decided.thoughts.attention if decided.thoughts and len(screens) <= EXPLAINED else None
+        attention = decided.attention(len(screens))
         told: list[dict[str, Any]] = []
         pictures: list[drawing.Picture] = []
         for g, screen in enumerate(screens):
@@ -304,9 +289,6 @@ class ArcadeGames:
                 pictures += _draw(row, None if attention is None or not control else attention[g], told[g])
         self.turn = (self.turn + DRAWN) % max(1, len(screens))
         return pack({"games": told, "player": self.arcade.player, "note": note}, pictures)
-
-    def hear(self, words: Mapping[str, Any]) -> None:
-        """Nobody steers these."""
 
     def _think(self, screens: Sequence[Screen]) -> tuple[Frames, Decision]:
         """What the player makes of the games, as far as it can be asked."""
@@ -330,12 +312,6 @@ def _frames_of(screens: Sequence[Screen]) -> Frames:
     return Frames(**found | {"observation": values.clip(-1, 1), "advice": advice})
 
 
-def _doing(screen: Screen) -> str:
-    """A client in a few words."""
-    doing = activity(int(screen["packet"]["state"]), int(screen["packet"]["mode"]))
-    return f"first {_name(screen) or 'one without a name'}: {doing}, {screen['rate']:,.0f} frames/s"
-
-
 def _name(screen: Screen) -> str:
     name: str = screen["name"].decode(errors="replace")  # may have been cut within a letter
     return name
@@ -355,33 +331,25 @@ class Film:
 
     def __init__(self, player: WatchedPlayer, start: Row, moves: Moves | None = None) -> None:
         """`moves` are those of a recording; the player then only says what he thinks of them."""
-        self.player = player
-        self.moves = moves
-        self.ahead = Table(start[None])
-        self.shown = Table(start[None])
+        self.player, self.moves = player, moves
+        self.ahead, self.shown = Table(start[None]), Table(start[None])
         self.commands: list[Command] = []
         self.copies = [start.copy()]
-        self.at = 0
-        self.speed = 1.0
-        self.paused = False
+        self.at, self.speed, self.paused = 0, 1.0, False
         self._owed = 0.0  # ticks, less than one, that a fractional speed has not shown yet
 
     def tick(self) -> bytes:
-        """Play ahead, move on, show."""
         until = time.monotonic() + self.AHEAD_SECONDS
         while not self.complete() and time.monotonic() < until:
             self._play_ahead()
         if not self.paused:
-            self._owed += self.speed
-            whole = int(self._owed)
-            self._owed -= whole
-            self.go_to(self.at + whole)
-        told: dict[str, Any] = {"tick": self.at, "ticks": len(self.commands), "complete": self.complete()}
+            whole, self._owed = divmod(self._owed + self.speed, 1)
+            self.go_to(self.at + int(whole))
+        told = {"tick": self.at, "ticks": len(self.commands), "complete": self.complete()}
         told |= {"paused": self.paused, "speed": self.speed}
         return self.shown.message([0], player=self.player.name, note=self.player.note, film=told)
 
     def complete(self) -> bool:
-        """Whether the whole game is on film."""
         row = self.ahead.games.rows[0]
         recorded = self.moves is None or ram.get_word(row, ram.FRAMES) < len(self.moves) or not ram.in_control(row)
         return bool(sim.is_over(row)) or len(self.commands) >= self.MOST_TICKS or not recorded
@@ -391,9 +359,8 @@ class Film:
         tick = max(0, min(tick, len(self.commands)))
         row = self.shown.games.rows[0]
         if not self.at <= tick <= self.at + self.APART:
-            nearest = tick // self.APART
-            row[:] = self.copies[nearest]
-            self.at = nearest * self.APART
+            row[:] = self.copies[tick // self.APART]
+            self.at = tick // self.APART * self.APART
         while self.at < tick:
             fire, zap, spinner = self.commands[self.at]
             self.at += 1
@@ -420,8 +387,8 @@ class Film:
         if self.moves is None:
             fire, zap, spinner = self.ahead.tick(self.player, [0], {})[0].tolist()
         else:
-            move = ACTIONS[self.moves[int(ram.get_word(row, ram.FRAMES))]] if ram.in_control(row) else (0, 0, 0)
-            fire, zap, spinner = (int(part) for part in move)
+            move = self.moves[int(ram.get_word(row, ram.FRAMES))] if ram.in_control(row) else 0
+            fire, zap, spinner = ACTIONS[move].tolist()
             sim.step_game(row, fire != 0, zap != 0, False, spinner)
         self.commands.append((fire, zap, spinner))
         if len(self.commands) % self.APART == 0:

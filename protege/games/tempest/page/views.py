@@ -29,38 +29,29 @@ class TempestViews:
     game = "tempest"
     style = STYLE
     page = Page(
-        static=Path(__file__).parent / "static",
-        tabs=(Tab("live", "Live", "live.js"), Tab("play", "Play", "play.js")),
-        styles=("live.css", "play.css"),
-        links="links.js",
-    )
+        Path(__file__).parent / "static", (Tab("live", "Live", "live.js"), Tab("play", "Play", "play.js")),
+        styles=("live.css", "play.css"), links="links.js",
+    )  # fmt: skip
 
     def __init__(self, runs: Path | None = None, more_players: Sequence[str] = ()) -> None:
-        self.runs = runs
-        self.folder = runs_folder(runs)
+        self.runs, self.folder = runs, runs_folder(runs)
         self.more_players = tuple(more_players)  # named by whoever started the server: a page cannot import code
         self.scores = HighScores(self.folder / "tempest-highscores.json")
 
     def about(self) -> dict[str, Any]:
-        """What a page can ask for."""
-        recordings = {
-            run.name: [path.name for path in sorted(run.recordings.glob(f"*{SUFFIX}"))] for run in self._ready()
-        }
+        recorded = {run.name: sorted(run.recordings.glob(f"*{SUFFIX}")) for run in self._ready()}
         return {
             "players": self.players(),
-            "recordings": {name: files for name, files in recordings.items() if files},
-            "start_levels": START_LEVELS.tolist(),
+            "recordings": {name: [path.name for path in files] for name, files in recorded.items() if files},
+            "start_levels": START_LEVELS.tolist(), "grid": GRID, "rate": RATE,
             "arcades": [{"server": arcade.server, "player": arcade.player} for arcade in arcades(self.folder)],
-            "grid": GRID,
-            "rate": RATE,
-        }
+        }  # fmt: skip
 
     def players(self) -> list[str]:
         """Who can be watched: whoever the command line named, then those that come with Protege, then runs."""
         return list(dict.fromkeys([*self.more_players, *CHAMPIONS, *BUILT_IN, *(run.name for run in self._ready())]))
 
     def shared(self, kind: str) -> bool:
-        """Whether viewers with the same settings see the same live view."""
         return kind in ("watch", "arcade")
 
     def open(self, kind: str, settings: Mapping[str, str]) -> LiveGames | ArcadeGames | Film | HumanGame:
@@ -88,16 +79,14 @@ class TempestViews:
         raise ProtegeError(f"there is no live view {kind!r}: expected watch, arcade, film or play")
 
     def high_scores(self) -> list[dict[str, Any]]:
-        """The table, best first."""
         return [msgspec.to_builtins(line) for line in self.scores.best()]
 
     def file(self, settings: Mapping[str, str]) -> bytes:
-        """Recordings of Tempest are films, not files for the page."""
         raise ProtegeError("recordings of Tempest are watched as films: ask for the live view film")
 
     def _ready(self) -> list[Run]:
         """Runs that have weights to play with, the newest first."""
-        trained = [Run(runs_folder(self.runs) / run.name) for run in list_runs(self.runs) if run.game == self.game]
+        trained = [Run(self.folder / run.name) for run in list_runs(self.runs) if run.game == self.game]
         return [run for run in reversed(trained) if run.all_checkpoints()]
 
     def _recording(self, settings: Mapping[str, str]) -> Recording:
@@ -113,10 +102,9 @@ class TempestViews:
         if "league" in settings:
             with open_league(checked_name(settings["league"]), self.runs) as league:
                 return WatchedPlayer(league.opponent(league.find(name)).player, self.runs, name)
-        if name not in self.more_players and name not in BUILT_IN and name not in CHAMPIONS:
+        if name not in (*self.more_players, *BUILT_IN, *CHAMPIONS):
             checked_name(name)
-            known = [run.name for run in list_runs(self.runs)]
-            if name not in known:
+            if name not in [run.name for run in list_runs(self.runs)]:
                 raise ProtegeError(f"there is no player {name!r} here{near(name, self.players())}")
         return WatchedPlayer(name, self.runs)
 

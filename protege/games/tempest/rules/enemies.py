@@ -8,39 +8,17 @@ from typing import Final
 
 import numpy as np
 
-from protege.games.tempest.rules import ram
-from protege.games.tempest.rules.motion import (
-    BECAME_RIDER,
-    CLIMBED,
-    begin,
-    climb,
-    count_down,
-    depth_word,
-    descend,
-    flip_step,
-    goes_on,
-    grab,
-    kill_player,
-    meets_player,
-    set_direction,
-    sit_on_rim,
-    speed_word,
-    start_flip,
-    toward_player,
-)
-from protege.games.tempest.rules.nymphs import random_byte
-from protege.games.tempest.rules.ram import Row, get
+from protege.games.tempest.rules import motion, ram
+from protege.games.tempest.rules.ram import Row, get, random_byte
 from protege.kernels import kernel
 
 SHOT_THRESHOLD: Final = np.array([0x00, 0xE0, 0xF0, 0xFA, 0xFF], np.int64)  # by enemy shots in flight
 
 
-# --- fuseballs -------------------------------------------------------------------------------------------------------
-
-
 @kernel
-def start_leap(row: Row, slot: int, direction: int) -> None:
-    """Leave a line for the next one. For fuseballs a clear direction bit means increasing."""
+def leap(row: Row, slot: int, chase: bool) -> bool:
+    """Leave a line for the next one, after the player or at random. Here a clear direction bit means increasing."""
+    direction = motion.toward_player(row, slot) ^ ram.INCREASING if chase else random_byte(row) & ram.INCREASING
     line = get(row, ram.ENEMY_LANE + slot)
     if row[ram.OPEN] != 0 and (line == 15 and direction == 0 or line == 0 and direction != 0):
         direction ^= ram.INCREASING
@@ -51,27 +29,6 @@ def start_leap(row: Row, slot: int, direction: int) -> None:
     else:
         row[ram.ENEMY_LANE + slot] = (line - 1) & 15
         row[ram.ENEMY_EDGE + slot] = 0x87
-
-
-@kernel
-def chase_leap(row: Row, slot: int) -> None:
-    """Leap towards the player."""
-    start_leap(row, slot, toward_player(row, slot) ^ ram.INCREASING)
-
-
-@kernel
-def random_leap(row: Row, slot: int) -> None:
-    """Leap either way."""
-    start_leap(row, slot, random_byte(row) & ram.INCREASING)
-
-
-@kernel
-def leap_if(row: Row, slot: int, chase: bool) -> bool:
-    """A leap for certain: after the player or at random."""
-    if chase:
-        chase_leap(row, slot)
-    else:
-        random_leap(row, slot)
     return True
 
 
@@ -80,7 +37,7 @@ def maybe_leap(row: Row, slot: int) -> bool:
     """Leap at random, only at depths with bit 5 set; odd slots chase where the level says so."""
     if row[ram.ENEMY_DEPTH + slot] & 0x20 == 0 or random_byte(row) < get(row, ram.FUSE_THRESHOLD):
         return False
-    return leap_if(row, slot, row[ram.FUSE_FLAGS] & 0x40 != 0 and slot & 1 == 1)
+    return leap(row, slot, row[ram.FUSE_FLAGS] & 0x40 != 0 and slot & 1 == 1)
 
 
 @kernel
@@ -89,22 +46,18 @@ def move_fuseball(row: Row, slot: int) -> bool:
     slot &= 7
     flags = get(row, ram.FUSE_FLAGS)
     if row[ram.ENEMY_INFO + slot] & ram.MOVING_AWAY != 0:
-        if descend(row, slot, ram.FUSEBALL) >= 0x80:
-            return leap_if(row, slot, flags & 0x40 != 0)
+        if motion.descend(row, slot, ram.FUSEBALL) >= 0x80:
+            return leap(row, slot, flags & 0x40 != 0)
         return maybe_leap(row, slot)
-    word = (depth_word(row, slot) + speed_word(row, ram.FUSEBALL)) & 0xFFFF
-    depth = word >> 8
-    row[ram.ENEMY_FRACTION + slot] = word & 0xFF
-    row[ram.ENEMY_DEPTH + slot] = depth
+    depth = motion.advance(row, slot, ram.FUSEBALL)
     player_depth = get(row, ram.PLAYER_DEPTH)
     if depth < player_depth:
         row[ram.ENEMY_DEPTH + slot] = player_depth
-        return leap_if(row, slot, flags & 0x80 != 0)
-    if row[ram.NYMPHS_LEFT] == 0:
+    elif row[ram.NYMPHS_LEFT] == 0:
         return False
-    if row[ram.LEVEL_INDEX] < 17 and depth < 0x20:
-        return leap_if(row, slot, flags & 0x80 != 0)
-    return maybe_leap(row, slot)
+    elif row[ram.LEVEL_INDEX] >= 17 or depth >= 0x20:
+        return maybe_leap(row, slot)
+    return leap(row, slot, flags & 0x80 != 0)
 
 
 @kernel
@@ -130,7 +83,7 @@ def end_leap(row: Row, slot: int) -> bool:
 def touch(row: Row, slot: int, script: int) -> None:
     """A fuseball kills by touch, even a player who is already dying; then its script goes on at `script`."""
     if row[ram.ENEMY_DEPTH + slot] == row[ram.PLAYER_DEPTH] and row[ram.ENEMY_LANE + slot] == row[ram.PLAYER_LANE]:
-        kill_player(row, ram.BY_FUSE)
+        motion.kill_player(row, ram.BY_FUSE)
     row[ram.ENEMY_SCRIPT + slot] = script
 
 
@@ -149,7 +102,7 @@ def run_fuseball(row: Row, slot: int, at: int) -> None:
         wait_in_leap(row, slot)
         return
     if at == 0x6B:
-        if count_down(row, slot):
+        if motion.count_down(row, slot):
             touch(row, slot, 0x6B)
             return
         if not end_leap(row, slot):
@@ -157,7 +110,7 @@ def run_fuseball(row: Row, slot: int, at: int) -> None:
             return
         if row[ram.NYMPHS_LEFT] == 0:
             if row[ram.ENEMY_DEPTH + slot] == row[ram.PLAYER_DEPTH]:
-                chase_leap(row, slot)
+                leap(row, slot, True)
                 wait_in_leap(row, slot)
                 return
             # Meant to send it up; the machine masks the wrong way and clears its other bits.
@@ -168,31 +121,27 @@ def run_fuseball(row: Row, slot: int, at: int) -> None:
         touch(row, slot, 0x64)
 
 
-# --- pulsars ---------------------------------------------------------------------------------------------------------
-
-
 @kernel
 def move_pulsar(row: Row, slot: int, script: int) -> None:
     """One tick up or down; the pulse kills whoever shares the lane. Then the script goes on at `script`."""
     slot &= 7
     row[ram.ENEMY_SCRIPT + slot] = script
     pulse_depth = get(row, ram.PULSE_DEPTH)
-    outcome = CLIMBED
+    outcome = motion.CLIMBED
     if row[ram.ENEMY_INFO + slot] & ram.MOVING_AWAY == 0:
         kind = ram.PULSAR if get(row, ram.ENEMY_DEPTH + slot) < pulse_depth else ram.FLIPPER
-        outcome = climb(row, slot, kind)
-    elif descend(row, slot, ram.PULSAR) >= pulse_depth or row[ram.NYMPHS_LEFT] == 0:
+        outcome = motion.climb(row, slot, kind)
+    elif motion.descend(row, slot, ram.PULSAR) >= pulse_depth or row[ram.NYMPHS_LEFT] == 0:
         row[ram.ENEMY_INFO + slot] ^= ram.MOVING_AWAY
     live = row[ram.PULSE_PHASE] & 0x80 == 0
-    if live and get(row, ram.ENEMY_DEPTH + slot) < pulse_depth and meets_player(row, slot):
-        kill_player(row, ram.BY_PULSE)
-    if outcome == BECAME_RIDER:
-        sit_on_rim(row, slot)
+    if live and get(row, ram.ENEMY_DEPTH + slot) < pulse_depth and motion.meets_player(row, slot):
+        motion.kill_player(row, ram.BY_PULSE)
+    if outcome == motion.BECAME_RIDER:
+        motion.sit_on_rim(row, slot)
 
 
 @kernel
 def start_pulsar(row: Row, slot: int) -> None:
-    """Begin a wait of pulsar moves."""
     row[ram.ENEMY_COUNTER + slot] = row[ram.PULSAR_WAIT]
     move_pulsar(row, slot, 0x76)
 
@@ -205,10 +154,10 @@ def run_pulsar(row: Row, slot: int, at: int) -> None:
         start_pulsar(row, slot)
         return
     if at == 0x82:
-        if flip_step(row, slot):
+        if motion.flip_step(row, slot):
             start_pulsar(row, slot)
         return
-    if at == 0x76 and count_down(row, slot):
+    if at == 0x76 and motion.count_down(row, slot):
         move_pulsar(row, slot, 0x76)
         return
     phase = get(row, ram.PULSE_PHASE)
@@ -216,21 +165,9 @@ def run_pulsar(row: Row, slot: int, at: int) -> None:
     if phase & soon & 0x80 == 0:
         move_pulsar(row, slot, 0x7D)
         return
-    set_direction(row, slot, toward_player(row, slot))
-    start_flip(row, slot)
+    motion.set_direction(row, slot, motion.toward_player(row, slot))
+    motion.start_flip(row, slot)
     row[ram.ENEMY_SCRIPT + slot] = 0x82
-
-
-@kernel
-def beat_pulse(row: Row) -> None:
-    """Advance the pulse phase, turning it round at its ends."""
-    phase = (get(row, ram.PULSE_PHASE) + get(row, ram.PULSE_STEP)) & 0xFF
-    row[ram.PULSE_PHASE] = phase
-    if 15 <= phase < 0x80 or 0x80 <= phase < 0x100 - 63:
-        row[ram.PULSE_STEP] = (256 - get(row, ram.PULSE_STEP)) & 0xFF
-
-
-# --- spikers ---------------------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -256,7 +193,7 @@ def relocate_spiker(row: Row, slot: int) -> None:
 def run_spiker(row: Row, slot: int) -> None:
     """Up and down a lane, growing its spike; at the bottom it moves on, or turns into a tanker when none wait."""
     slot &= 7
-    if not goes_on(row, slot):
+    if not motion.goes_on(row, slot):
         return
     row[ram.ENEMY_SCRIPT + slot] = 0x05
     depth = get(row, ram.ENEMY_DEPTH + slot)
@@ -275,17 +212,14 @@ def run_spiker(row: Row, slot: int) -> None:
             row[ram.ENEMY_TYPE + slot] = get(row, ram.ENEMY_TYPE + slot) & ~ram.TYPE_BITS | ram.TANKER
             row[ram.ENEMY_INFO + slot] = get(row, ram.ENEMY_INFO + slot) & ~ram.CARGO_BITS | 1
             row[ram.ENEMY_SCRIPT + slot] = 0x09
-            goes_on(row, slot)
-
-
-# --- the other scripts -----------------------------------------------------------------------------------------------
+            motion.goes_on(row, slot)
 
 
 @kernel
 def march(row: Row, slot: int) -> None:
     """Eight climbs before the next flip."""
     row[ram.ENEMY_COUNTER + slot] = 8
-    if goes_on(row, slot):
+    if motion.goes_on(row, slot):
         row[ram.ENEMY_SCRIPT + slot] = 0x0F
 
 
@@ -296,12 +230,12 @@ def run_march(row: Row, slot: int, at: int) -> None:
     if at == 0x0B:
         march(row, slot)
     elif at == 0x0F:
-        if not count_down(row, slot):
-            start_flip(row, slot)
+        if not motion.count_down(row, slot):
+            motion.start_flip(row, slot)
             row[ram.ENEMY_SCRIPT + slot] = 0x13
         else:
-            goes_on(row, slot)
-    elif flip_step(row, slot):
+            motion.goes_on(row, slot)
+    elif motion.flip_step(row, slot):
         march(row, slot)
 
 
@@ -310,13 +244,13 @@ def run_spiral(row: Row, slot: int, at: int) -> None:
     """Spiral: flip after flip, climbing all the while."""
     slot &= 7
     if at == 0x1B:
-        start_flip(row, slot)
+        motion.start_flip(row, slot)
         row[ram.ENEMY_SCRIPT + slot] = 0x1D
         return
-    landed = at == 0x1D and flip_step(row, slot)
-    if not goes_on(row, slot):
+    landed = at == 0x1D and motion.flip_step(row, slot)
+    if not motion.goes_on(row, slot):
         return
-    if at == 0x19 or landed and goes_on(row, slot):
+    if at == 0x19 or landed and motion.goes_on(row, slot):
         row[ram.ENEMY_SCRIPT + slot] = 0x1B
 
 
@@ -326,28 +260,28 @@ def run_zigzag(row: Row, slot: int, at: int) -> None:
     slot &= 7
     script = at
     if at == 0x24:
-        if not goes_on(row, slot):
+        if not motion.goes_on(row, slot):
             return
         script = 0x26
     elif at == 0x26:
-        begin(row, slot, 2)
+        motion.begin(row, slot, 2)
         script = 0x2A
     elif at == 0x2A or at == 0x37:
-        landed = flip_step(row, slot)
-        if not goes_on(row, slot):
+        landed = motion.flip_step(row, slot)
+        if not motion.goes_on(row, slot):
             return
         if landed:
             script = at + 6
-    elif count_down(row, slot):
-        start_flip(row, slot)
+    elif motion.count_down(row, slot):
+        motion.start_flip(row, slot)
         script = at - 6
     else:
         row[ram.ENEMY_TYPE + slot] ^= ram.INCREASING
         if at == 0x30:
-            begin(row, slot, 3)
+            motion.begin(row, slot, 3)
             script = 0x37
         else:
-            if not goes_on(row, slot):
+            if not motion.goes_on(row, slot):
                 return
             script = 0x26
     row[ram.ENEMY_SCRIPT + slot] = script
@@ -358,15 +292,15 @@ def run_rim(row: Row, slot: int, at: int) -> None:
     """A rim rider: four ticks in a lane, then over into the next, always the same way."""
     slot &= 7
     if at == 0x46:
-        if count_down(row, slot):
-            grab(row, slot)
+        if motion.count_down(row, slot):
+            motion.grab(row, slot)
         else:
-            start_flip(row, slot)
+            motion.start_flip(row, slot)
             row[ram.ENEMY_SCRIPT + slot] = 0x4A
         return
     for _ in range(row[ram.RIM_FLIP_STEPS]):
-        if flip_step(row, slot):
-            sit_on_rim(row, slot)
+        if motion.flip_step(row, slot):
+            motion.sit_on_rim(row, slot)
             return
 
 
@@ -376,16 +310,16 @@ def run_spike_rider(row: Row, slot: int, at: int) -> None:
     slot &= 7
     script = 0x54
     if at == 0x54:
-        if not goes_on(row, slot):
+        if not motion.goes_on(row, slot):
             return
         tip = get(row, ram.SPIKE + (row[ram.ENEMY_LANE + slot] & 15))
         if tip == 0 or tip >= get(row, ram.ENEMY_DEPTH + slot):
-            start_flip(row, slot)
+            motion.start_flip(row, slot)
             script = 0x5A
     elif at != 0x53:
-        if at == 0x5A and not goes_on(row, slot):
+        if at == 0x5A and not motion.goes_on(row, slot):
             return
-        if not flip_step(row, slot):
+        if not motion.flip_step(row, slot):
             script = 0x5F
     row[ram.ENEMY_SCRIPT + slot] = script
 
@@ -396,15 +330,15 @@ def run_evader(row: Row, slot: int, at: int) -> None:
     slot &= 7
     script = at
     if at == 0x8B:
-        if not goes_on(row, slot):
+        if not motion.goes_on(row, slot):
             return
-        if flip_step(row, slot):
+        if motion.flip_step(row, slot):
             row[ram.ENEMY_COUNTER + slot] = 4
             script = 0x93
-    elif at == 0x87 or goes_on(row, slot):
-        if at == 0x87 or not count_down(row, slot):
-            set_direction(row, slot, toward_player(row, slot) ^ ram.INCREASING)
-            start_flip(row, slot)
+    elif at == 0x87 or motion.goes_on(row, slot):
+        if at == 0x87 or not motion.count_down(row, slot):
+            motion.set_direction(row, slot, motion.toward_player(row, slot) ^ ram.INCREASING)
+            motion.start_flip(row, slot)
             script = 0x8B
     else:
         return
@@ -419,7 +353,7 @@ def run_script(row: Row, slot: int) -> None:
     if at <= 0x05:
         run_spiker(row, slot)
     elif at <= 0x09:
-        if goes_on(row, slot):
+        if motion.goes_on(row, slot):
             row[ram.ENEMY_SCRIPT + slot] = 0x09
     elif at <= 0x13:
         run_march(row, slot, at)
@@ -441,15 +375,15 @@ def run_script(row: Row, slot: int) -> None:
 
 @kernel
 def move_enemies(row: Row) -> None:
-    """All enemies move, unless the player was dying when the tick began; then the pulse advances."""
+    """All enemies move, unless the player was dying when the tick began; the pulse goes on, and back at its ends."""
     if row[ram.PLAYER_EDGE] & ram.DYING == 0:
         for slot in range(ram.ENEMY_COUNT - 1, -1, -1):
             if row[ram.ENEMY_DEPTH + slot] != 0:
                 run_script(row, slot)
-    beat_pulse(row)
-
-
-# --- their shots -----------------------------------------------------------------------------------------------------
+    phase = (get(row, ram.PULSE_PHASE) + get(row, ram.PULSE_STEP)) & 0xFF
+    row[ram.PULSE_PHASE] = phase
+    if 15 <= phase < 0x100 - 63:
+        row[ram.PULSE_STEP] = (256 - get(row, ram.PULSE_STEP)) & 0xFF
 
 
 @kernel
@@ -457,20 +391,17 @@ def move_enemy_shots(row: Row) -> None:
     """Enemy shots come up; one that passes the player's depth in his lane kills him."""
     if row[ram.ENEMY_SHOTS] == 0:
         return
-    speed = get(row, ram.SHOT_SPEED_HIGH) << 8 | get(row, ram.SHOT_SPEED_LOW)
+    speed = ram.get_pair(row, ram.SHOT_SPEED_HIGH, ram.SHOT_SPEED_LOW)
     for s in range(ram.ESHOT_COUNT - 1, -1, -1):
-        depth = get(row, ram.ESHOT_DEPTH + s)
-        if depth == 0:
+        if row[ram.ESHOT_DEPTH + s] == 0:
             continue
-        word = ((depth << 8 | get(row, ram.ESHOT_FRACTION + s)) + speed) & 0xFFFF
-        depth = word >> 8
-        row[ram.ESHOT_FRACTION + s] = word & 0xFF
-        row[ram.ESHOT_DEPTH + s] = depth
-        if depth < get(row, ram.PLAYER_DEPTH):
+        word = ram.get_pair(row, ram.ESHOT_DEPTH + s, ram.ESHOT_FRACTION + s) + speed
+        ram.put_pair(row, ram.ESHOT_DEPTH + s, ram.ESHOT_FRACTION + s, word)
+        if get(row, ram.ESHOT_DEPTH + s) < get(row, ram.PLAYER_DEPTH):
             row[ram.ESHOT_DEPTH + s] = 0
             row[ram.ENEMY_SHOTS] -= 1
             if row[ram.ESHOT_LANE + s] == row[ram.PLAYER_LANE] and row[ram.PLAYER_EDGE] & ram.DYING == 0:
-                kill_player(row, ram.BY_SHOT)
+                motion.kill_player(row, ram.BY_SHOT)
 
 
 @kernel

@@ -70,45 +70,38 @@ TUBE_POINTS: Final = np.array(  # (positions, 48): x, y, angle, as they lie at r
 )
 
 
-@dataclass(frozen=True)
-class _Range:
-    first: int
-    last: int
-    rule: Callable[[int], int]  # level -> value
-
-
-def _const(first: int, last: int, value: int) -> _Range:
-    return _Range(first, last, lambda level: value)
+_Range = tuple[int, int, Callable[[int], int]]  # first level, last level, level -> value
 
 
 def _list(first: int, values: Sequence[int]) -> _Range:
-    return _Range(first, first + len(values) - 1, lambda level: values[level - first])
+    return first, first + len(values) - 1, lambda level: values[level - first]
 
 
 def _ramp(first: int, last: int, start: int, step: int) -> _Range:
-    return _Range(first, last, lambda level: (start + (level - first) * step) % 256)
+    return first, last, lambda level: (start + (level - first) * step) % 256
+
+
+def _const(first: int, last: int, value: int) -> _Range:
+    return first, last, lambda level: value
 
 
 def _alternate(first: int, last: int, even: int, odd: int) -> _Range:
-    return _Range(first, last, lambda level: odd if (level - first) % 2 else even)
+    return first, last, lambda level: odd if (level - first) % 2 else even
 
 
 def _by_shape(values: Sequence[int]) -> _Range:
-    return _Range(1, LAST_LEVEL, lambda level: values[(level - 1) % 16])
+    return 1, LAST_LEVEL, lambda level: values[(level - 1) % 16]
 
 
 def _value(ranges: Sequence[_Range], level: int) -> int:
-    for r in ranges:
-        if r.first <= level <= r.last:
-            return r.rule(level)
-    return 0
+    return next((rule(level) for first, last, rule in ranges if first <= level <= last), 0)
 
 
 _FLIPPER_SPEED = (
     _ramp(1, 8, 212, -5), _list(9, [175, 172, 172, 172, 168, 164, 160, 160]), _ramp(17, 25, 175, -3), _ramp(26, 32, 157, -3),
     _ramp(33, 39, 148, -3), _ramp(40, 48, 146, -1), _ramp(49, 64, 136, -1), _alternate(65, 99, 96, 65),
 )  # fmt: skip
-_SHOT_FASTER = (_const(1, 99, -64),)  # relative to the flipper's speed value
+_SHOT_FASTER = -64  # relative to the flipper's speed value
 _SPIKER_FASTER = (_const(1, 20, 0), _const(21, 32, -48), _const(33, 48, -40), _const(49, 99, -48))
 
 _SIMPLE: Final = {
@@ -171,7 +164,7 @@ def level_parameters(level: int, difficulty: int = MEDIUM) -> dict[int, int]:
     """Address -> byte for one effective level, as a new level or life writes them."""
     found = {address: _value(ranges, level) for address, ranges in _SIMPLE.items()}
     flipper = _value(_FLIPPER_SPEED, level)
-    shot = _speed_word((flipper + _value(_SHOT_FASTER, level)) % 256)
+    shot = _speed_word((flipper + _SHOT_FASTER) % 256)
     spiker = _speed_word((flipper + _value(_SPIKER_FASTER, level)) % 256)
     # The option is applied after shots and spikers took the unchanged flipper value.
     if difficulty == EASY:
@@ -186,14 +179,7 @@ def level_parameters(level: int, difficulty: int = MEDIUM) -> dict[int, int]:
         found[ram.START_NYMPHS] = nymphs + (nymphs >> 3) + (nymphs >> 2 & 1)
         found[ram.PULSAR_FIRE] |= ram.MAY_SHOOT
     climb = _speed_word(flipper)
-    words = {
-        ram.FLIPPER: climb,
-        ram.PULSAR: 0xFEA0,
-        ram.TANKER: climb,
-        ram.SPIKER: spiker,
-        ram.FUSEBALL: climb * 2 % 0x10000,
-    }
-    for kind, word in words.items():
+    for kind, word in enumerate((climb, 0xFEA0, climb, spiker, climb * 2 % 0x10000)):
         found[ram.SPEED_LOW + kind] = word & 0xFF
         found[ram.SPEED_HIGH + kind] = word >> 8
         found[ram.TYPE_TOLERANCE + kind] = _tolerance(climb)
@@ -205,9 +191,7 @@ def level_parameters(level: int, difficulty: int = MEDIUM) -> dict[int, int]:
 
 
 LEVEL_ADDRESSES: Final = np.array(sorted(level_parameters(1)), np.int64)
-LEVEL_BYTES: Final = np.zeros(
-    (4, LAST_LEVEL + 1, len(LEVEL_ADDRESSES)), np.uint8
-)  # (difficulty switch, level, address)
+LEVEL_BYTES: Final = np.zeros((4, LAST_LEVEL + 1, len(LEVEL_ADDRESSES)), np.uint8)  # difficulty switch, level, address
 for _difficulty in range(4):
     for _level in range(1, LAST_LEVEL + 1):
         _found = level_parameters(_level, MEDIUM if _difficulty == 3 else _difficulty)

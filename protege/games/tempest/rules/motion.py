@@ -4,39 +4,27 @@ What the scripts in `enemies` are made of. `slot &= 7` at the top of a function 
 negative; without it every access to memory also tests for an index from the end, about 5 % of a tick.
 """
 
-from typing import Final
-
 from protege.games.tempest.rules import ram
-from protege.games.tempest.rules.nymphs import cargo_entry, release_cargo
+from protege.games.tempest.rules.nymphs import CARGO_ENTRY, release_cargo
 from protege.games.tempest.rules.ram import Row, get
 from protege.kernels import kernel
 
-# What a climb ended in.
-CLIMBED: Final = 0
-BECAME_RIDER: Final = 1
-SPLIT_UP: Final = 2
-# Explosion types.
-BLAST_ENEMY: Final = 0
-BLAST_PLAYER: Final = 1
-BLAST_FUSEBALL: Final = 2  # and 3, 4 by value
-BLAST_GRAB: Final = 5
-STRAY_DIRECTION: Final = 0x0382  # a display byte the machine reads when the first rim rider cannot be found
+CLIMBED, BECAME_RIDER, SPLIT_UP = range(3)  # what a climb ended in
+BLAST_ENEMY, BLAST_PLAYER, BLAST_FUSEBALL, BLAST_GRAB = 0, 1, 2, 5  # explosions; those of fuseballs also 3, 4 by value
 
 
 @kernel
 def start_blast(row: Row, kind: int, lane: int, depth: int) -> None:
     """Begin an explosion in the highest free slot, or in the oldest one if all are busy."""
-    slot = -1
-    for s in range(ram.BLAST_COUNT - 1, -1, -1):
+    slot = 0
+    for s in range(1, ram.BLAST_COUNT):
+        if row[ram.BLAST_PHASE + s] > row[ram.BLAST_PHASE + slot]:
+            slot = s
+    for s in range(ram.BLAST_COUNT):
         if row[ram.BLAST_DEPTH + s] == 0:
             slot = s
-            row[ram.EXPLOSIONS] += 1
-            break
-    if slot < 0:
-        slot = 0
-        for s in range(1, ram.BLAST_COUNT):
-            if row[ram.BLAST_PHASE + s] > row[ram.BLAST_PHASE + slot]:
-                slot = s
+    if row[ram.BLAST_DEPTH + slot] == 0:
+        row[ram.EXPLOSIONS] += 1
     row[ram.BLAST_LANE + slot] = lane
     row[ram.BLAST_TYPE + slot] = kind
     row[ram.BLAST_DEPTH + slot] = depth
@@ -48,25 +36,19 @@ def kill_player(row: Row, cause: int) -> None:
     """The player dies; a second cause in the same tick adds its explosion but is not tallied."""
     if row[ram.PLAYER_EDGE] & ram.DYING == 0:
         ram.add_to_word(row, ram.DEATHS + 8 * cause, 1)
-    grabbed = cause == ram.BY_GRAB
-    row[ram.PLAYER_EDGE] = ram.GRABBED if grabbed else ram.BLOWN_UP
-    kind = BLAST_GRAB if grabbed else BLAST_PLAYER
+    edge, kind = (ram.GRABBED, BLAST_GRAB) if cause == ram.BY_GRAB else (ram.BLOWN_UP, BLAST_PLAYER)
+    row[ram.PLAYER_EDGE] = edge
     start_blast(row, kind, get(row, ram.PLAYER_LANE), get(row, ram.PLAYER_DEPTH))
 
 
-# --- vertical motion -------------------------------------------------------------------------------------------------
-
-
 @kernel
-def depth_word(row: Row, slot: int) -> int:
-    """Depth and fraction as one 8.8 number."""
-    return get(row, ram.ENEMY_DEPTH + slot) << 8 | get(row, ram.ENEMY_FRACTION + slot)
-
-
-@kernel
-def speed_word(row: Row, kind: int) -> int:
-    """A type's speed; negative numbers as 16-bit two's complement."""
-    return get(row, ram.SPEED_HIGH + kind) << 8 | get(row, ram.SPEED_LOW + kind)
+def advance(row: Row, slot: int, kind: int, sign: int = 1) -> int:
+    """Move by the speed of a type (16-bit two's complement, as depth an 8.8 number); returns the new depth."""
+    slot &= 7
+    speed = ram.get_pair(row, ram.SPEED_HIGH + kind, ram.SPEED_LOW + kind)
+    word = ram.get_pair(row, ram.ENEMY_DEPTH + slot, ram.ENEMY_FRACTION + slot) + sign * speed
+    ram.put_pair(row, ram.ENEMY_DEPTH + slot, ram.ENEMY_FRACTION + slot, word)
+    return word >> 8 & 0xFF
 
 
 @kernel
@@ -80,7 +62,6 @@ def toward_player(row: Row, slot: int) -> int:
 
 @kernel
 def set_direction(row: Row, slot: int, bit: int) -> None:
-    """Set the direction bit of an enemy."""
     row[ram.ENEMY_TYPE + slot] = get(row, ram.ENEMY_TYPE + slot) & ~ram.INCREASING | bit
 
 
@@ -99,7 +80,7 @@ def reach_rim(row: Row, slot: int) -> int:
         return CLIMBED
     row[ram.ENEMIES_IN_TUBE] -= 1
     if row[ram.ENEMIES_ON_RIM] == 1:
-        other = get(row, STRAY_DIRECTION)
+        other = get(row, ram.STRAY_DIRECTION)
         for s in range(ram.ENEMY_COUNT - 1, -1, -1):
             if s != slot and get(row, ram.ENEMY_DEPTH + s) == player_depth:
                 other = get(row, ram.ENEMY_TYPE + s)
@@ -116,10 +97,7 @@ def reach_rim(row: Row, slot: int) -> int:
 def climb(row: Row, slot: int, kind: int) -> int:
     """Move towards the rim at the speed of a type; says what came of it."""
     slot &= 7
-    word = (depth_word(row, slot) + speed_word(row, kind)) & 0xFFFF
-    depth = word >> 8
-    row[ram.ENEMY_FRACTION + slot] = word & 0xFF
-    row[ram.ENEMY_DEPTH + slot] = depth
+    depth = advance(row, slot, kind)
     if depth <= get(row, ram.PLAYER_DEPTH):
         return reach_rim(row, slot)
     cargo = get(row, ram.ENEMY_INFO + slot) & ram.CARGO_BITS
@@ -128,7 +106,7 @@ def climb(row: Row, slot: int, kind: int) -> int:
         row[ram.TYPE_COUNT + (row[ram.ENEMY_TYPE + slot] & ram.TYPE_BITS)] -= 1
         row[ram.ENEMY_DEPTH + slot] = 0
         release_cargo(row, get(row, ram.ENEMY_LANE + slot), depth, cargo)
-        row[ram.ENEMY_SCRIPT + slot] = cargo_entry(cargo)
+        row[ram.ENEMY_SCRIPT + slot] = CARGO_ENTRY[cargo]
         return SPLIT_UP
     return CLIMBED
 
@@ -137,16 +115,9 @@ def climb(row: Row, slot: int, kind: int) -> int:
 def descend(row: Row, slot: int, kind: int) -> int:
     """Move away from the rim; returns the new depth."""
     slot &= 7
-    word = (depth_word(row, slot) - speed_word(row, kind)) & 0xFFFF
-    depth = word >> 8
-    if depth >= ram.FAR_END:
-        depth = 0xF2
-    row[ram.ENEMY_FRACTION + slot] = word & 0xFF
-    row[ram.ENEMY_DEPTH + slot] = depth
-    return depth
-
-
-# --- flipping and riding the rim -------------------------------------------------------------------------------------
+    if advance(row, slot, kind, -1) >= ram.FAR_END:
+        row[ram.ENEMY_DEPTH + slot] = 0xF2
+    return get(row, ram.ENEMY_DEPTH + slot)
 
 
 @kernel
@@ -177,22 +148,20 @@ def flip_step(row: Row, slot: int) -> bool:
     type_byte = get(row, ram.ENEMY_TYPE + slot)
     lane = get(row, ram.ENEMY_LANE + slot)
     angle = get(row, ram.ENEMY_EDGE + slot)
-    before = (lane - 1) & 15
     if type_byte & ram.INCREASING != 0:
         angle = (angle - 1) & 15
-        if angle == get(row, ram.TUBE_ANGLE + lane):
-            row[ram.ENEMY_TYPE + slot] = type_byte & ~ram.BETWEEN_LANES
-            row[ram.ENEMY_EDGE + slot] = (lane + 1) & 15
-            return True
+        last = get(row, ram.TUBE_ANGLE + lane)
     else:
+        lane = (lane - 1) & 15
         angle = (angle + 1) & 15
-        if angle == (get(row, ram.TUBE_ANGLE + before) + 8) & 15:
-            row[ram.ENEMY_TYPE + slot] = type_byte & ~ram.BETWEEN_LANES
-            row[ram.ENEMY_EDGE + slot] = lane
-            row[ram.ENEMY_LANE + slot] = before
-            return True
-    row[ram.ENEMY_EDGE + slot] = 0x80 + angle
-    return False
+        last = (get(row, ram.TUBE_ANGLE + lane) + 8) & 15
+    if angle != last:
+        row[ram.ENEMY_EDGE + slot] = 0x80 + angle
+        return False
+    row[ram.ENEMY_TYPE + slot] = type_byte & ~ram.BETWEEN_LANES
+    row[ram.ENEMY_LANE + slot] = lane
+    row[ram.ENEMY_EDGE + slot] = (lane + 1) & 15
+    return True
 
 
 @kernel
@@ -239,6 +208,5 @@ def count_down(row: Row, slot: int) -> bool:
 
 @kernel
 def begin(row: Row, slot: int, counter: int) -> None:
-    """Set the script counter and start a flip."""
     row[ram.ENEMY_COUNTER + slot] = counter
     start_flip(row, slot)

@@ -10,22 +10,14 @@ from typing import Final
 import numpy as np
 
 from protege.games.tempest.rules import ram
-from protege.games.tempest.rules.ram import Row, get
+from protege.games.tempest.rules.ram import Row, get, random_byte
 from protege.kernels import kernel
 
 # Where movement scripts begin (enemies.py runs them).
-
-# Where scripts begin.
-SPIKER_ENTRY: Final = 0x00
-STRAIGHT_ENTRY: Final = 0x07
-FUSEBALL_ENTRY: Final = 0x61
-PULSAR_ENTRY: Final = 0x72
-
-
-@kernel
-def random_byte(row: Row) -> int:
-    """The next byte of the game's random stream, whichever noise register the machine would read."""
-    return np.int64(ram.next_random(row, ram.GAME_STREAM) >> np.uint64(56))  # type: ignore[return-value]
+SPIKER_ENTRY, STRAIGHT_ENTRY, FUSEBALL_ENTRY, PULSAR_ENTRY = 0x00, 0x07, 0x61, 0x72
+# By a tanker's cargo bits: the type of the pieces, and where their scripts begin if it came closer than $20.
+CARGO_TYPE: Final = np.array([ram.FUSEBALL, ram.FLIPPER, ram.PULSAR, ram.FUSEBALL])
+CARGO_ENTRY: Final = np.array([FUSEBALL_ENTRY, STRAIGHT_ENTRY, PULSAR_ENTRY, FUSEBALL_ENTRY])
 
 
 @kernel
@@ -34,8 +26,7 @@ def activate(row: Row, type_byte: int, info: int, script: int, lane: int, depth:
     for slot in range(ram.ENEMY_COUNT - 1, -1, -1):
         if row[ram.ENEMY_DEPTH + slot] == 0:
             row[ram.ENEMY_DEPTH + slot] = depth
-            row[ram.ENEMY_LANE + slot] = lane
-            row[ram.ENEMY_EDGE + slot] = (lane + 1) & 15
+            row[ram.ENEMY_LANE + slot], row[ram.ENEMY_EDGE + slot] = lane, (lane + 1) & 15
             row[ram.ENEMY_SHOT_DELAY + slot] = 0
             row[ram.ENEMY_TYPE + slot] = type_byte
             row[ram.ENEMY_INFO + slot] = info
@@ -47,26 +38,9 @@ def activate(row: Row, type_byte: int, info: int, script: int, lane: int, depth:
 
 
 @kernel
-def cargo_type(cargo: int) -> int:
-    """The enemy type a tanker's cargo bits stand for."""
-    if cargo == 1:
-        return ram.FLIPPER
-    return ram.PULSAR if cargo == 2 else ram.FUSEBALL
-
-
-@kernel
-def cargo_entry(cargo: int) -> int:
-    """Where the script of a piece begins when its tanker came closer than $20."""
-    if cargo == 1:
-        return STRAIGHT_ENTRY
-    return PULSAR_ENTRY if cargo == 2 else FUSEBALL_ENTRY
-
-
-@kernel
 def release_cargo(row: Row, lane: int, depth: int, cargo: int) -> None:
     """The two pieces of a tanker that was freed at this lane and depth."""
-    kind = cargo_type(cargo)
-    script = cargo_entry(cargo)
+    kind, script = CARGO_TYPE[cargo], CARGO_ENTRY[cargo]
     info = ram.MAY_SHOOT if kind == ram.FLIPPER else 0
     if depth >= 0x20:
         if kind == ram.FLIPPER:
@@ -74,13 +48,9 @@ def release_cargo(row: Row, lane: int, depth: int, cargo: int) -> None:
         elif kind == ram.PULSAR:
             info = get(row, ram.PULSAR_FIRE)
     is_open = row[ram.OPEN] != 0
-    first = (lane - 1) & 15
-    if first == 15 and is_open:
-        first = 0
+    first = (lane - 1) & 15 if lane != 0 or not is_open else 0
     if activate(row, kind, info, script, first, depth):
-        second = (first + 2) & 15
-        if second == 15 and is_open:
-            second = 14
+        second = (first + 2) & 15 if first != 13 or not is_open else 14
         activate(row, kind | ram.INCREASING, info, script, second, depth)
 
 
@@ -99,14 +69,13 @@ def launch_tanker(row: Row, lane: int) -> bool:
     for _ in range(4):
         y = (y - 1) & 3
         cargo = get(row, ram.TANKER_CARGO + y)
-        if row[ram.TYPE_ROOM + cargo_type(cargo)] != 0:
+        if row[ram.TYPE_ROOM + CARGO_TYPE[cargo]] != 0:
             return launch(row, ram.TANKER, ram.MAY_SHOOT | cargo, STRAIGHT_ENTRY, lane)
     return False
 
 
 @kernel
 def try_type(row: Row, kind: int, lane: int) -> bool:
-    """Try to bring up an enemy of this type from the far end."""
     if kind == ram.FLIPPER:
         return launch(row, kind, ram.MAY_SHOOT, get(row, ram.FLIPPER_SCRIPT), lane)
     if kind == ram.PULSAR:
@@ -129,7 +98,7 @@ def measure_room(row: Row) -> int:
     for slot in range(ram.ENEMY_COUNT):
         cargo = get(row, ram.ENEMY_INFO + slot) & ram.CARGO_BITS
         if row[ram.ENEMY_DEPTH + slot] != 0 and cargo != 0:
-            row[ram.TYPE_ROOM + cargo_type(cargo)] -= 2  # wraps below zero: the maximum then stops counting
+            row[ram.TYPE_ROOM + CARGO_TYPE[cargo]] -= 2  # wraps below zero: the maximum then stops counting
     kinds = 0
     for kind in range(ram.TYPE_KINDS):
         if get(row, ram.TYPE_ROOM + kind) > total:
@@ -150,18 +119,17 @@ def convert_nymph(row: Row, lane: int) -> bool:
             if row[ram.TYPE_ROOM + kind] != 0:
                 return row[ram.TYPE_MIN + kind] != 0 and try_type(row, kind, lane)
     for kind in range(ram.TYPE_KINDS - 1, -1, -1):
-        if row[ram.TYPE_ROOM + kind] != 0 and row[ram.TYPE_COUNT + kind] < row[ram.TYPE_MIN + kind]:
-            if try_type(row, kind, lane):
-                return True
+        wanted = row[ram.TYPE_ROOM + kind] != 0 and row[ram.TYPE_COUNT + kind] < row[ram.TYPE_MIN + kind]
+        if wanted and try_type(row, kind, lane):
+            return True
     if row[ram.TYPE_ROOM + ram.SPIKER] != 0 and row[ram.TYPE_ROOM + ram.TANKER] != 0:
         tip = get(row, ram.SPIKE + lane)
         if try_type(row, ram.SPIKER if tip == 0 or tip >= 0xCC else ram.TANKER, lane):
             return True
     kind = (random_byte(row) & 3) + 1
     for _ in range(ram.TYPE_KINDS):
-        if row[ram.TYPE_MIN + kind] != 0 and row[ram.TYPE_ROOM + kind] != 0:
-            if try_type(row, kind, lane):
-                return True
+        if row[ram.TYPE_MIN + kind] != 0 and row[ram.TYPE_ROOM + kind] != 0 and try_type(row, kind, lane):
+            return True
         kind = kind - 1 if kind > 0 else 4
     return False
 
@@ -169,8 +137,7 @@ def convert_nymph(row: Row, lane: int) -> bool:
 @kernel
 def scatter_nymphs(row: Row) -> None:
     """Give the waiting enemies random lanes and staggered times, at a new level or life."""
-    for x in range(ram.NYMPH_COUNT):
-        row[ram.NYMPH_TIMER + x] = 0
+    ram.clear(row, ram.NYMPH_TIMER, ram.NYMPH_COUNT)
     count = get(row, ram.NYMPHS_LEFT)
     if count == 0:  # the machine's loop still runs once, with index 255
         lane = random_byte(row) & 15

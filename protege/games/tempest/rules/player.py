@@ -6,48 +6,30 @@ import numpy as np
 
 from protege.games.tempest.rules import ram
 from protege.games.tempest.rules.motion import BLAST_ENEMY, BLAST_FUSEBALL, start_blast
-from protege.games.tempest.rules.nymphs import random_byte, release_cargo
-from protege.games.tempest.rules.ram import Row, get
+from protege.games.tempest.rules.nymphs import release_cargo
+from protege.games.tempest.rules.ram import Row, get, random_byte
 from protege.kernels import kernel
 
 _POINTS: Final = np.array([150, 200, 100, 50, 150, 0, 0, 0], np.int64)  # by type; a shot fuseball is drawn apart
 
 
 @kernel
-def to_bcd(number: int) -> int:
-    """Two decimal digits as a BCD byte."""
-    return (number // 10 << 4) + number % 10
-
-
-@kernel
-def extra_life(row: Row) -> None:
-    """One more life, up to six."""
-    if row[ram.LIVES] < 6:
-        row[ram.LIVES] += 1
-        row[ram.BONUS_FLASH] = 0x20
-
-
-@kernel
 def add_points(row: Row, points: int) -> None:
-    """Add to the score of a real game; at most one extra life per addition."""
+    """Add to the score of a real game; at most one extra life per addition, and no more than six in all."""
     if row[ram.GAME_MODE] & ram.REAL_GAME == 0:
         return
     old = ram.bcd_score(row, ram.SCORE_LOW)
     new = (old + points) % 1_000_000
-    row[ram.SCORE_LOW] = to_bcd(new % 100)
-    row[ram.SCORE_MID] = to_bcd(new // 100 % 100)
-    row[ram.SCORE_HIGH] = to_bcd(new // 10_000)
+    digits = new
+    for i in range(3):
+        row[ram.SCORE_LOW + i] = digits // 10 % 10 << 4 | digits % 10
+        digits //= 100
     interval = get(row, ram.BONUS_INTERVAL)
-    if interval == 0:
+    if interval == 0 or row[ram.LIVES] >= 6 or old % 10_000 + points < 10_000:
         return
-    if points < 10_000:
-        if old % 10_000 + points < 10_000:
-            return
-    elif interval <= points // 10_000:
-        extra_life(row)
-        return
-    if new // 10_000 % interval == 0:
-        extra_life(row)
+    if interval <= points // 10_000 or new // 10_000 % interval == 0:
+        row[ram.LIVES] += 1
+        row[ram.BONUS_FLASH] = 0x20
 
 
 @kernel
@@ -56,9 +38,6 @@ def score(row: Row, points: int) -> None:
     if row[ram.GAME_MODE] & ram.REAL_GAME != 0:
         ram.add_to_word(row, ram.SCORE, points)
         add_points(row, points)
-
-
-# --- moving and firing -----------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -110,11 +89,8 @@ def wants_fire(row: Row) -> bool:
     if row[ram.DROPPING] != 0:
         return True
     lane = get(row, ram.PLAYER_LANE)
-    for slot in range(ram.ENEMY_COUNT):
-        if row[ram.ENEMY_DEPTH + slot] != 0 and abs(get(row, ram.ENEMY_LANE + slot) - lane) <= 1:
-            return True
-    for s in range(ram.ESHOT_COUNT):
-        if row[ram.ESHOT_DEPTH + s] != 0 and abs(get(row, ram.ESHOT_LANE + s) - lane) <= 1:
+    for i in range(ram.ESHOT_COUNT + ram.ENEMY_COUNT):  # enemies lie behind their shots in memory
+        if row[ram.ESHOT_DEPTH + i] != 0 and abs(get(row, ram.ESHOT_LANE + i) - lane) <= 1:
             return True
     return False
 
@@ -125,9 +101,8 @@ def destroy_enemy(row: Row, slot: int, by_zap: bool) -> None:
     type_byte = get(row, ram.ENEMY_TYPE + slot)
     kind = type_byte & ram.TYPE_BITS
     lane, depth = get(row, ram.ENEMY_LANE + slot), get(row, ram.ENEMY_DEPTH + slot)
-    shot_fuseball = kind == ram.FUSEBALL and not by_zap
-    points = 0
-    if shot_fuseball:
+    points = 0  # of a fuseball that was shot; those of others are known in the end
+    if kind == ram.FUSEBALL and not by_zap:
         drawn = random_byte(row) & 7
         worth = 1 if drawn == 1 else (2 if drawn == 2 else 0)
         points = 250 * (worth + 1)
@@ -146,7 +121,7 @@ def destroy_enemy(row: Row, slot: int, by_zap: bool) -> None:
         row[ram.ENEMY_INFO + slot] -= cargo
     elif cargo != 0:
         release_cargo(row, lane, depth, cargo)
-    if not shot_fuseball:
+    if points == 0:
         points = _POINTS[row[ram.ENEMY_TYPE + slot] & ram.TYPE_BITS]
     score(row, points)
 
@@ -175,11 +150,8 @@ def check_shot(row: Row, s: int) -> None:
     if row[ram.ENEMY_SHOTS] != 0:
         for e in range(ram.ESHOT_COUNT - 1, -1, -1):
             target = get(row, ram.ESHOT_DEPTH + e)
-            if (
-                target != 0
-                and abs(target - depth) < get(row, ram.SHOT_TOLERANCE)
-                and get(row, ram.ESHOT_LANE + e) == lane
-            ):
+            near = target != 0 and abs(target - depth) < get(row, ram.SHOT_TOLERANCE)
+            if near and get(row, ram.ESHOT_LANE + e) == lane:
                 spent = True
                 row[ram.ESHOT_DEPTH + e] = 0
                 row[ram.ENEMY_SHOTS] -= 1
@@ -206,9 +178,6 @@ def fire(row: Row) -> None:
             return
 
 
-# --- shots and the superzapper ---------------------------------------------------------------------------------------
-
-
 @kernel
 def near_shots(lanes: np.uint64, edges: np.uint64, depths: np.uint64, lane: int, depth: int) -> np.uint64:
     """The top bit of byte s is set if player shot s could reach a target here: same lane or edge, depth within 16.
@@ -231,15 +200,10 @@ def check_shots(row: Row) -> None:
     lanes, edges = ram.get_word(row, ram.PSHOT_LANE), ram.get_word(row, ram.PSHOT_EDGE)
     depths = ram.get_word(row, ram.PSHOT_DEPTH)
     suspects = np.uint64(0)
-    for slot in range(ram.ENEMY_COUNT):
-        depth = get(row, ram.ENEMY_DEPTH + slot)
+    for i in range(0 if row[ram.ENEMY_SHOTS] != 0 else ram.ESHOT_COUNT, ram.ESHOT_COUNT + ram.ENEMY_COUNT):
+        depth = get(row, ram.ESHOT_DEPTH + i)  # enemies lie behind their shots in memory
         if depth != 0:
-            suspects |= near_shots(lanes, edges, depths, get(row, ram.ENEMY_LANE + slot), depth)
-    if row[ram.ENEMY_SHOTS] != 0:
-        for s in range(ram.ESHOT_COUNT):
-            depth = get(row, ram.ESHOT_DEPTH + s)
-            if depth != 0:
-                suspects |= near_shots(lanes, edges, depths, get(row, ram.ESHOT_LANE + s), depth)
+            suspects |= near_shots(lanes, edges, depths, get(row, ram.ESHOT_LANE + i), depth)
     if suspects == 0:
         return
     for s in range(ram.PSHOT_COUNT - 1, -1, -1):
@@ -274,13 +238,9 @@ def move_player_shots(row: Row) -> None:
 
 @kernel
 def clear_shots(row: Row) -> None:
-    """Remove every shot of both sides."""
-    for s in range(ram.PSHOT_COUNT):
-        row[ram.PSHOT_DEPTH + s] = 0
-    for s in range(ram.ESHOT_COUNT):
-        row[ram.ESHOT_DEPTH + s] = 0
-    row[ram.PLAYER_SHOTS] = 0
-    row[ram.ENEMY_SHOTS] = 0
+    ram.clear(row, ram.PSHOT_DEPTH, ram.PSHOT_COUNT)
+    ram.clear(row, ram.ESHOT_DEPTH, ram.ESHOT_COUNT)
+    row[ram.PLAYER_SHOTS] = row[ram.ENEMY_SHOTS] = 0
 
 
 @kernel

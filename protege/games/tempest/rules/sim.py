@@ -18,10 +18,11 @@ from protege.games.tempest.rules.motion import kill_player
 from protege.games.tempest.rules.nymphs import move_nymphs
 from protege.games.tempest.rules.player import check_shots, clear_shots, fire, move_player, move_player_shots, superzap
 from protege.games.tempest.rules.ram import Row, Rows, get
-from protege.games.tempest.rules.states import accept_start, enter_tube, run_other_state
+from protege.games.tempest.rules.states import accept_start, enter_tube, run_other_state, wait_for
 from protege.kernels import kernel
 
-Commands = npt.NDArray[np.int8]  # (games, 3): fire, zap, spinner
+Command = npt.NDArray[np.int8]  # (3,): fire, zap, spinner
+Commands = npt.NDArray[np.int8]  # (games, 3)
 
 _BLAST_LIMIT: Final = np.array([16, 21, 32, 32, 32, 16], np.int64)
 
@@ -54,10 +55,9 @@ def fall(row: Row) -> None:
         if depth != 0:
             row[ram.ENEMY_DEPTH + slot] = depth + 15 if depth + 15 < ram.FAR_END else 0
     if row[ram.LIVES] == 1:
-        camera = ((get(row, ram.CAMERA_HIGH) << 8 | get(row, ram.CAMERA_LOW)) - 0x20) & 0xFFFF
-        row[ram.CAMERA_HIGH] = camera >> 8
-        row[ram.CAMERA_LOW] = camera & 0xFF
-        fallen = camera >> 8 == 0xFA
+        camera = ram.get_pair(row, ram.CAMERA_HIGH, ram.CAMERA_LOW) - 0x20
+        ram.put_pair(row, ram.CAMERA_HIGH, ram.CAMERA_LOW, camera)
+        fallen = row[ram.CAMERA_HIGH] == 0xFA
     else:
         depth = get(row, ram.PLAYER_DEPTH) + 15
         row[ram.PLAYER_DEPTH] = depth & 0xFF
@@ -73,10 +73,8 @@ def fall(row: Row) -> None:
 def end_level(row: Row) -> None:
     """Set off down the tube, with a warning first where spikes are still news."""
     row[ram.DROPPING] |= 0x80
-    row[ram.DROP_SPEED_LOW] = 0x00
-    row[ram.DROP_SPEED_HIGH] = 0x02
-    row[ram.PLAYER_DEPTH_FRACTION] = 0
-    row[ram.CAMERA_FRACTION] = 0
+    ram.put_pair(row, ram.DROP_SPEED_HIGH, ram.DROP_SPEED_LOW, 0x0200)
+    row[ram.PLAYER_DEPTH_FRACTION] = row[ram.CAMERA_FRACTION] = 0
     row[ram.ZAP_TIMER] = 0xFF
     spikes = 0
     for lane in range(ram.LANE_COUNT):
@@ -86,9 +84,7 @@ def end_level(row: Row) -> None:
     row[ram.GAME_STATE] = ram.ZOOM
     if spikes != 0 and row[ram.LEVEL_INDEX] < 7:
         row[ram.SPIKE_WARNING] = 0x80
-        row[ram.COUNTDOWN] = 30
-        row[ram.NEXT_STATE] = ram.ZOOM
-        row[ram.GAME_STATE] = ram.DELAY
+        wait_for(row, 30, ram.ZOOM)
 
 
 @kernel
@@ -104,7 +100,6 @@ def level_is_over(row: Row) -> bool:
 
 @kernel
 def play(row: Row) -> None:
-    """One tick of state PLAYING."""
     row[ram.BUTTONS_NEW] &= 0xFF ^ ram.UNCONSUMED
     real = row[ram.GAME_MODE] & ram.REAL_GAME != 0
     move_player(row)
@@ -130,18 +125,15 @@ def play(row: Row) -> None:
 @kernel
 def drop(row: Row) -> None:
     """One step down the tube, and onto a spike if one stands in the lane."""
-    speed = get(row, ram.DROP_SPEED_HIGH) << 8 | get(row, ram.DROP_SPEED_LOW)
-    depth = (get(row, ram.PLAYER_DEPTH) << 8 | get(row, ram.PLAYER_DEPTH_FRACTION)) + speed
+    speed = ram.get_pair(row, ram.DROP_SPEED_HIGH, ram.DROP_SPEED_LOW)
+    depth = ram.get_pair(row, ram.PLAYER_DEPTH, ram.PLAYER_DEPTH_FRACTION) + speed
     row[ram.PLAYER_DEPTH_FRACTION] = depth & 0xFF
     depth >>= 8
-    camera = get(row, ram.CAMERA_HIGH) << 16 | get(row, ram.CAMERA_LOW) << 8 | get(row, ram.CAMERA_FRACTION)
-    camera += speed
-    row[ram.CAMERA_HIGH] = camera >> 16 & 0xFF
-    row[ram.CAMERA_LOW] = camera >> 8 & 0xFF
+    camera = (ram.get_pair(row, ram.CAMERA_HIGH, ram.CAMERA_LOW) << 8 | get(row, ram.CAMERA_FRACTION)) + speed
+    ram.put_pair(row, ram.CAMERA_HIGH, ram.CAMERA_LOW, camera >> 8)
     row[ram.CAMERA_FRACTION] = camera & 0xFF
     speed += 0x20 + min(4 * get(row, ram.LEVEL_INDEX) & 0xFF, 0x30)
-    row[ram.DROP_SPEED_HIGH] = speed >> 8 & 0xFF
-    row[ram.DROP_SPEED_LOW] = speed & 0xFF
+    ram.put_pair(row, ram.DROP_SPEED_HIGH, ram.DROP_SPEED_LOW, speed)
     if depth >= ram.FAR_END:
         row[ram.PLAYER_DEPTH] = 0xFF
         row[ram.GAME_STATE] = ram.LEVEL_DONE
@@ -155,7 +147,6 @@ def drop(row: Row) -> None:
 
 @kernel
 def zoom(row: Row) -> None:
-    """One tick of state ZOOM."""
     row[ram.SPIKE_WARNING] &= 0x7F
     move_player(row)
     if row[ram.PLAYER_EDGE] & ram.DYING == 0:
@@ -195,8 +186,7 @@ def press(row: Row, fire_down: bool, zap_down: bool, start_down: bool, spinner: 
     old = get(row, ram.BUTTONS)
     row[ram.SPINNER] = spinner & 0xFF  # as a byte: two's complement
     row[ram.BUTTONS_PREVIOUS] = old
-    row[ram.BUTTONS_RAW] = bits
-    row[ram.BUTTONS] = bits
+    row[ram.BUTTONS_RAW] = row[ram.BUTTONS] = bits
     row[ram.BUTTONS_NEW] |= bits & ~old
 
 
@@ -207,14 +197,10 @@ def remember(row: Row) -> None:
     ram.put_word(row, ram.PREVIOUS_TYPE, ram.get_word(row, ram.ENEMY_TYPE))
     ram.put_word(row, ram.PREVIOUS_LANE, ram.get_word(row, ram.ENEMY_LANE))
     ram.put_word(row, ram.PREVIOUS_DEPTH, ram.get_word(row, ram.ENEMY_DEPTH))
-    row[ram.PREVIOUS_PLAYER_LANE] = row[ram.PLAYER_LANE]
-    row[ram.PREVIOUS_PLAYER_EDGE] = row[ram.PLAYER_EDGE]
+    row[ram.PREVIOUS_PLAYER_LANE], row[ram.PREVIOUS_PLAYER_EDGE] = row[ram.PLAYER_LANE], row[ram.PLAYER_EDGE]
     for i in range(3):
         row[ram.PREVIOUS_SCORE + i] = row[ram.SCORE_LOW + i]
     row[ram.PREVIOUS_KNOWN] = 1
-
-
-# --- many games ------------------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -234,19 +220,23 @@ def is_over(row: Row) -> bool:
 
 
 @kernel
+def play_frame(row: Row, command: Command, fast_forward: bool) -> None:
+    """One tick with a command (3,) and, if asked, those up to the next frame."""
+    fire_down, zap_down = command[0] != 0, command[1] != 0
+    spinner: int = np.int64(command[2])  # type: ignore[assignment]
+    while True:  # one call for both kinds of tick: the compiler keeps one copy of the rules
+        step_game(row, fire_down, zap_down, False, spinner)
+        if not fast_forward or ram.in_control(row) or is_over(row):
+            break
+        fire_down, zap_down, spinner = False, False, 0
+
+
+@kernel
 def step_games(rows: Rows, first: int, last: int, commands: Commands, fast_forward: bool) -> None:
     """One tick of games first..last-1 with commands (games, 3: fire, zap, spinner); finished games stand still."""
     for g in range(first, last):
-        row = rows[g]
-        if is_over(row):
-            continue
-        fire_down, zap_down = commands[g, 0] != 0, commands[g, 1] != 0
-        spinner: int = np.int64(commands[g, 2])  # type: ignore[assignment]
-        while True:  # one call for both kinds of tick: the compiler keeps one copy of the rules
-            step_game(row, fire_down, zap_down, False, spinner)
-            if not fast_forward or ram.in_control(row) or is_over(row):
-                break
-            fire_down, zap_down, spinner = False, False, 0
+        if not is_over(rows[g]):
+            play_frame(rows[g], commands[g], fast_forward)
 
 
 @kernel
@@ -256,18 +246,9 @@ def replay_games(rows: Rows, commands: Commands) -> None:
     The same as so many calls of `step_games`, but a game stays in the processor's nearest cache while it is played.
     """
     for g in range(len(rows)):
-        row = rows[g]
         for t in range(len(commands)):
-            fire_down, zap_down = commands[t, g, 0] != 0, commands[t, g, 1] != 0
-            spinner: int = np.int64(commands[t, g, 2])  # type: ignore[assignment]
-            while not is_over(row):
-                step_game(row, fire_down, zap_down, False, spinner)
-                if ram.in_control(row):
-                    break
-                fire_down, zap_down, spinner = False, False, 0
-
-
-# --- starting --------------------------------------------------------------------------------------------------------
+            if not is_over(rows[g]):
+                play_frame(rows[g], commands[t, g], True)
 
 
 @dataclass(frozen=True)
@@ -291,10 +272,8 @@ class Cabinet:
 
 
 def reseed(row: Row, seed: int, player_seed: int | None = None) -> None:
-    """Set the random streams of a game and of its player."""
-    row[ram.GAME_STREAM : ram.GAME_STREAM + 8] = np.frombuffer(int(seed).to_bytes(8, "little"), np.uint8)
-    own = seed ^ 0x5DEECE66D if player_seed is None else player_seed
-    row[ram.PLAYER_STREAM : ram.PLAYER_STREAM + 8] = np.frombuffer(int(own).to_bytes(8, "little"), np.uint8)
+    ram.put_word(row, ram.GAME_STREAM, np.uint64(seed))
+    ram.put_word(row, ram.PLAYER_STREAM, np.uint64(seed ^ 0x5DEECE66D if player_seed is None else player_seed))
 
 
 def power_on(cabinet: Cabinet = Cabinet(), seed: int = 0) -> Row:
@@ -317,8 +296,7 @@ def enter_level(row: Row, index: int, choice: int) -> None:
     row[ram.GAME_MODE] = ram.REAL_GAME | ram.IN_PROGRESS
     row[ram.LIVES] = row[ram.INITIAL_LIVES]
     row[ram.START_CHOICE] = choice
-    row[ram.P1_LEVEL] = index
-    row[ram.LEVEL_INDEX] = index
+    row[ram.P1_LEVEL] = row[ram.LEVEL_INDEX] = index
     enter_tube(row, True)
     move_player(row)
     row[ram.GAME_STATE] = ram.PLAYING
@@ -326,8 +304,7 @@ def enter_level(row: Row, index: int, choice: int) -> None:
 
 def start_choice_of(level: int) -> int:
     """The menu entry whose level this is, or 0 (no bonus) if the menu does not offer it."""
-    found = np.flatnonzero(levels.START_LEVELS == level)
-    return int(found[0]) if len(found) else 0
+    return int((levels.START_LEVELS == level).argmax())
 
 
 def start_game(level: int = 1, cabinet: Cabinet = Cabinet(), seed: int = 0) -> Row:

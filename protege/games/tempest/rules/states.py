@@ -1,11 +1,9 @@
 """The states around play: setting up lives, levels and games, menus, delays, game over and high scores."""
 
-import numpy as np
-
 from protege.games.tempest.rules import levels, ram
-from protege.games.tempest.rules.nymphs import random_byte, scatter_nymphs
+from protege.games.tempest.rules.nymphs import scatter_nymphs
 from protege.games.tempest.rules.player import add_points, clear_shots, move_player
-from protege.games.tempest.rules.ram import Row, get
+from protege.games.tempest.rules.ram import Row, get, random_byte
 from protege.kernels import kernel
 
 # Tables of levels.py under names that compiled code takes as constants.
@@ -13,6 +11,11 @@ _LEVELS, _BONUSES = levels.START_LEVELS, levels.START_BONUSES
 _ADDRESSES, _BYTES = levels.LEVEL_ADDRESSES, levels.LEVEL_BYTES
 _TUBE_NUMBER, _TUBE_OPEN = levels.TUBE_NUMBER, levels.TUBE_OPEN
 _TUBE_REST, _TUBE_POINTS = levels.TUBE_REST, levels.TUBE_POINTS
+
+
+@kernel
+def wait_for(row: Row, ticks: int, then: int) -> None:
+    row[ram.COUNTDOWN], row[ram.NEXT_STATE], row[ram.GAME_STATE] = ticks, then, ram.DELAY
 
 
 @kernel
@@ -42,20 +45,12 @@ def load_tube(row: Row) -> None:
 def clear_objects(row: Row) -> None:
     """What every new life and new level empties."""
     clear_shots(row)
-    for slot in range(ram.ENEMY_COUNT):
-        row[ram.ENEMY_DEPTH + slot] = 0
-    for s in range(ram.BLAST_COUNT):
-        row[ram.BLAST_DEPTH + s] = 0
-    for kind in range(ram.TYPE_KINDS):
-        row[ram.TYPE_COUNT + kind] = 0
-    row[ram.EXPLOSIONS] = 0
-    row[ram.ENEMIES_IN_TUBE] = 0
-    row[ram.ENEMIES_ON_RIM] = 0
-    row[ram.PULSE_PHASE] = 0xFF
-    row[ram.SPIKE_WARNING] = 0
-    row[ram.BONUS_FLASH] = 0xFF
-    row[ram.SPINNER] = 0
-    row[ram.DROPPING] = 0
+    ram.clear(row, ram.ENEMY_DEPTH, ram.ENEMY_COUNT)
+    ram.clear(row, ram.BLAST_DEPTH, ram.BLAST_COUNT)
+    ram.clear(row, ram.TYPE_COUNT, ram.TYPE_KINDS)
+    row[ram.EXPLOSIONS] = row[ram.ENEMIES_IN_TUBE] = row[ram.ENEMIES_ON_RIM] = 0
+    row[ram.SPIKE_WARNING] = row[ram.SPINNER] = row[ram.DROPPING] = 0
+    row[ram.PULSE_PHASE] = row[ram.BONUS_FLASH] = 0xFF
 
 
 @kernel
@@ -64,11 +59,7 @@ def fill_level(row: Row) -> None:
     row[ram.NYMPHS_LEFT] = row[ram.START_NYMPHS]
     for lane in range(ram.LANE_COUNT):
         row[ram.SPIKE + lane] = row[ram.START_SPIKE]
-    row[ram.ZAP_USES] = 0
-    row[ram.ZAP_TIMER] = 0
-
-
-# --- lives and levels ------------------------------------------------------------------------------------------------
+    row[ram.ZAP_USES] = row[ram.ZAP_TIMER] = 0
 
 
 @kernel
@@ -85,13 +76,10 @@ def set_up(row: Row, new_level: bool) -> None:
 @kernel
 def enter_tube(row: Row, new_level: bool) -> None:
     """The player on the rim, the camera at rest."""
-    row[ram.PLAYER_LANE] = 0x0E
-    row[ram.PLAYER_POSITION] = 0xF0
-    row[ram.PLAYER_EDGE] = 0x0F
+    row[ram.PLAYER_LANE], row[ram.PLAYER_EDGE], row[ram.PLAYER_POSITION] = 0x0E, 0x0F, 0xF0
     row[ram.PLAYER_DEPTH] = ram.RIM
     set_up(row, new_level)
-    row[ram.CAMERA_HIGH] = 0xFF
-    row[ram.CAMERA_LOW] = row[ram.CAMERA_REST]
+    ram.put_pair(row, ram.CAMERA_HIGH, ram.CAMERA_LOW, 0xFF00 | get(row, ram.CAMERA_REST))
 
 
 @kernel
@@ -113,8 +101,7 @@ def finish_level(row: Row) -> None:
         ram.add_to_word(row, ram.START_BONUS, bonus)
         add_points(row, bonus)
     set_up(row, True)
-    row[ram.CAMERA_HIGH] = 0xFA
-    row[ram.CAMERA_LOW] = 0x00
+    ram.put_pair(row, ram.CAMERA_HIGH, ram.CAMERA_LOW, 0xFA00)
     row[ram.GAME_STATE] = ram.ZOOM_IN
 
 
@@ -123,29 +110,33 @@ def zoom_in(row: Row) -> None:
     """State ZOOM_IN: the new tube comes near; the player may turn."""
     row[ram.PLAYER_DEPTH] = ram.RIM
     move_player(row)
-    camera = (get(row, ram.CAMERA_HIGH) << 8 | get(row, ram.CAMERA_LOW)) + 0x18
+    camera = ram.get_pair(row, ram.CAMERA_HIGH, ram.CAMERA_LOW) + 0x18
     rest = 0xFF00 | get(row, ram.CAMERA_REST)
     if camera >= rest:
         camera = rest
         row[ram.START_CHOICE] = 0
         row[ram.GAME_STATE] = ram.PLAYING if row[ram.GAME_MODE] & ram.REAL_GAME != 0 else ram.GAME_OVER
-    row[ram.CAMERA_HIGH] = camera >> 8
-    row[ram.CAMERA_LOW] = camera & 0xFF
-
-
-# --- starting a game -------------------------------------------------------------------------------------------------
+    ram.put_pair(row, ram.CAMERA_HIGH, ram.CAMERA_LOW, camera)
 
 
 @kernel
 def choose_level(row: Row, index: int, choice: int) -> None:
-    """The start level is decided."""
     row[ram.START_CHOICE] = choice
-    row[ram.P1_LEVEL] = index
-    row[ram.LEVEL_INDEX] = index
+    row[ram.P1_LEVEL] = row[ram.LEVEL_INDEX] = index
     set_parameters(row)
     fill_level(row)
     row[ram.BUTTONS_NEW] = 0
     row[ram.GAME_STATE] = ram.NEW_LIFE
+
+
+@kernel
+def turned(row: Row, fraction: int) -> int:
+    """By how many entries of a menu the spinner has moved, the rest being kept at `fraction`: -1, 0 or 1."""
+    delta = get(row, ram.SPINNER)
+    row[ram.SPINNER] = 0
+    position = get(row, fraction) + (8 * delta & 0xFF)
+    row[fraction] = position & 0xFF
+    return (1 if position > 0xFF else 0) - (1 if delta >= 0x80 else 0)
 
 
 @kernel
@@ -164,15 +155,7 @@ def select_level(row: Row) -> None:
         row[ram.COUNTDOWN] = 0x99 if expired else (count - 1 if count & 15 != 0 else count - 7)  # BCD
     else:
         row[ram.ENTRY_TIMER] -= 1
-    delta = get(row, ram.SPINNER)
-    row[ram.SPINNER] = 0
-    position = get(row, ram.PLAYER_POSITION) + (8 * delta & 0xFF)
-    row[ram.PLAYER_POSITION] = position & 0xFF
-    cursor = get(row, ram.PLAYER_LANE)
-    if position > 0xFF:
-        cursor += 1
-    if delta >= 0x80:
-        cursor -= 1
+    cursor = get(row, ram.PLAYER_LANE) + turned(row, ram.PLAYER_POSITION)
     cursor = max(0, min(get(row, ram.MAX_CHOICE), cursor))
     row[ram.PLAYER_LANE] = cursor
     pressed = get(row, ram.BUTTONS_NEW)
@@ -203,24 +186,12 @@ def new_game(row: Row) -> None:
     row[ram.MAX_CHOICE] = choice
     if row[ram.GAME_MODE] & ram.REAL_GAME != 0:
         row[ram.BEST_LEVEL] = 0
-        for i in range(3):
-            row[ram.SCORE_LOW + i] = 0
-        ram.put_word(row, ram.SCORE, np.uint64(0))
-        ram.put_word(row, ram.START_BONUS, np.uint64(0))
-        ram.put_word(row, ram.FRAMES, np.uint64(0))
-        for cause in range(ram.DEATH_KINDS):
-            ram.put_word(row, ram.DEATHS + 8 * cause, np.uint64(0))
-    row[ram.PLAYER_LANE] = 0
-    row[ram.PLAYER_POSITION] = 0
-    row[ram.COUNTDOWN] = 0x10
-    row[ram.ENTRY_TIMER] = 20
-    row[ram.OPEN] = 0xFF
-    row[ram.LEVEL_INDEX] = 0
+        ram.clear(row, ram.SCORE_LOW, 3)
+        ram.clear(row, ram.SCORE, ram.DEATHS + 8 * ram.DEATH_KINDS - ram.SCORE)  # with start bonus, frames and deaths
+    row[ram.PLAYER_LANE] = row[ram.PLAYER_POSITION] = row[ram.LEVEL_INDEX] = 0
+    row[ram.COUNTDOWN], row[ram.ENTRY_TIMER], row[ram.OPEN] = 0x10, 20, 0xFF
     row[ram.GAME_STATE] = ram.LEVEL_SELECT
     select_level(row)
-
-
-# --- game over and high scores ---------------------------------------------------------------------------------------
 
 
 @kernel
@@ -240,9 +211,7 @@ def lose_life(row: Row) -> None:
     if row[ram.LIVES] == 0:
         end_game(row)
         return
-    row[ram.COUNTDOWN] = 0
-    row[ram.NEXT_STATE] = ram.NEW_LIFE
-    row[ram.GAME_STATE] = ram.DELAY
+    wait_for(row, 0, ram.NEW_LIFE)
 
 
 @kernel
@@ -266,32 +235,25 @@ def check_high_score(row: Row) -> None:
         row[ram.INITIALS + 3 * place + k] = 0
     row[ram.ENTRY_RANK] = ram.BEST_SCORE_COUNT - place
     row[ram.BOOM_TIMER] = 32
-    for i in range(ram.PARTICLE_COUNT):
-        row[ram.PARTICLES + i] = 0
+    ram.clear(row, ram.PARTICLES, ram.PARTICLE_COUNT)
     row[ram.GAME_STATE] = ram.HIGH_SCORE_BOOM
 
 
 @kernel
 def move_particle(row: Row, i: int) -> None:
     """A spark of the high-score explosion: three axes, each slowing down; it dies at rest or at the border."""
-    moving = False
-    outside = False
+    moving = outside = False
     for axis in range(3):
         at = ram.PARTICLES + 2 * axis * ram.PARTICLE_STRIDE + i
         fast = at + 6 * ram.PARTICLE_STRIDE
-        velocity = get(row, fast) << 8 | get(row, fast + ram.PARTICLE_STRIDE)
-        place = (get(row, at) << 8 | get(row, at + ram.PARTICLE_STRIDE)) + velocity & 0xFFFF
-        row[at] = place >> 8
-        row[at + ram.PARTICLE_STRIDE] = place & 0xFF
-        if place >> 8 < 0x10 or place >> 8 > 0xEF:
-            outside = True
+        velocity = ram.get_pair(row, fast, fast + ram.PARTICLE_STRIDE)
+        ram.put_pair(row, at, at + ram.PARTICLE_STRIDE, ram.get_pair(row, at, at + ram.PARTICLE_STRIDE) + velocity)
+        outside = outside or not 0x10 <= get(row, at) <= 0xEF
         if velocity >= 0x8000:
             velocity -= 0x10000
         velocity = max(0, velocity - 32) if velocity > 0 else min(0, velocity + 32)
-        row[fast] = velocity >> 8 & 0xFF
-        row[fast + ram.PARTICLE_STRIDE] = velocity & 0xFF
-        if velocity != 0:
-            moving = True
+        ram.put_pair(row, fast, fast + ram.PARTICLE_STRIDE, velocity)
+        moving = moving or velocity != 0
     if outside or not moving:
         row[ram.PARTICLES + i] = 0
 
@@ -317,23 +279,15 @@ def explode_high_score(row: Row) -> None:
             move_particle(row, i)
             alive = alive or row[ram.PARTICLES + i] != 0
     if row[ram.BOOM_TIMER] == 0 and not alive:
-        row[ram.LETTERS_LEFT] = 3
-        row[ram.ENTRY_TIMER] = 96
-        row[ram.ENTRY_LETTER] = 0
-        row[ram.ENTRY_FRACTION] = 0
-        row[ram.PLAYER_POSITION] = 0
+        row[ram.LETTERS_LEFT], row[ram.ENTRY_TIMER] = 3, 96
+        row[ram.ENTRY_LETTER] = row[ram.ENTRY_FRACTION] = row[ram.PLAYER_POSITION] = 0
         row[ram.GAME_STATE] = ram.ENTER_INITIALS
 
 
 @kernel
 def enter_initials(row: Row) -> None:
     """State ENTER_INITIALS: the spinner turns the letter, a button takes it; three letters or the clock end it."""
-    delta = get(row, ram.SPINNER)
-    row[ram.SPINNER] = 0
-    position = get(row, ram.ENTRY_FRACTION) + (8 * delta & 0xFF)
-    row[ram.ENTRY_FRACTION] = position & 0xFF
-    letter = get(row, ram.ENTRY_LETTER) + (1 if position > 0xFF else 0) - (1 if delta >= 0x80 else 0)
-    row[ram.ENTRY_LETTER] = letter % 27
+    row[ram.ENTRY_LETTER] = (get(row, ram.ENTRY_LETTER) + turned(row, ram.ENTRY_FRACTION)) % 27
     place = ram.BEST_SCORE_COUNT - get(row, ram.ENTRY_RANK)
     row[ram.INITIALS + 3 * place + 3 - get(row, ram.LETTERS_LEFT)] = row[ram.ENTRY_LETTER]
     if row[ram.BUTTONS_NEW] & (ram.FIRE_BUTTON | ram.ZAP_BUTTON) != 0:
@@ -343,17 +297,6 @@ def enter_initials(row: Row) -> None:
         row[ram.ENTRY_TIMER] -= 1
     if row[ram.LETTERS_LEFT] == 0 or row[ram.ENTRY_TIMER] == 0:
         row[ram.GAME_STATE] = ram.HIGH_SCORE_TABLE
-
-
-# --- waiting ---------------------------------------------------------------------------------------------------------
-
-
-@kernel
-def wait_for(row: Row, ticks: int, then: int) -> None:
-    """Enter the delay state."""
-    row[ram.COUNTDOWN] = ticks
-    row[ram.NEXT_STATE] = then
-    row[ram.GAME_STATE] = ram.DELAY
 
 
 @kernel

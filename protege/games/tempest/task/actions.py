@@ -61,7 +61,6 @@ def joint_actions(commands: Commands) -> Ints:
 
 
 def zaps(actions: Ints) -> npt.NDArray[np.bool_]:
-    """Which joint actions press the superzapper."""
     return actions // len(SPINNER_LEVELS) % 2 == 1
 
 

@@ -159,7 +159,6 @@ class _Scene:
         self._ink: list[tuple[int, Colour, float]] = []
 
     def lane(self, lane: int) -> Place:
-        """Where a lane lies."""
         lane = min(lane & 15, self.lanes[-1])
         start, end = self.corners[lane], self.corners[(lane + 1) & 15]
         return (start + end) / 2, end - start
@@ -247,7 +246,6 @@ def _draw_tube(scene: _Scene) -> None:
 
 
 def _draw_player(scene: _Scene) -> None:
-    """The claw, its shots and those of the enemies."""
     memory, spin = scene.memory, cmath.rect(1.0, -0.5 * scene.tick)
     blown_up = memory[ram.PLAYER_EDGE] & ram.DYING and memory[ram.PLAYER_EDGE] != ram.GRABBED
     if memory[ram.PLAYER_DEPTH] < ram.FAR_END and not blown_up:

@@ -7,7 +7,7 @@ in which the player has control; the ticks between two frames (dying, zooming in
 from collections.abc import Sequence
 from queue import SimpleQueue
 from threading import Thread
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from weakref import finalize
 
 import numpy as np
@@ -49,27 +49,12 @@ class Frames(NamedTuple):
 
 
 def new_frames(games: int) -> Frames:
-    """Frames to be filled in."""
     rewards = [np.zeros(games, np.float32) for _ in range(3)]
     flags = [np.zeros(games, np.bool_) for _ in range(2)]
     counts = [np.zeros(games, np.int64) for _ in range(4)]
     commands = [np.zeros((games, 3), np.int8) for _ in range(2)]
     observation = np.zeros((games, VALUES), np.float32)
     return Frames._make([observation, *rewards, *flags, *counts, *commands, np.zeros(games)])
-
-
-@kernel
-def _reward(row: Row, g: int, frames: Frames) -> None:
-    """What the frame just played was worth, into place g of the arrays."""
-    lost = died(row)
-    points = objective_reward(row)
-    shaping = 0.0 if lost else subjective_reward(row)
-    frames.objective[g], frames.subjective[g] = points, shaping
-    frames.reward[g] = scaled_reward(points, shaping)
-    frames.terminated[g] = lost
-
-
-# --- many games ----------------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -106,8 +91,11 @@ def _advance(rows: Rows, first: int, last: int, commands: Commands, rules: int, 
         ticks = 0
         while True:  # one call for both kinds of tick: the compiler keeps one copy of the rules
             sim.step_game(row, fire, zap, False, spinner)
-            if ticks == 0:
-                _reward(row, g, frames)
+            if ticks == 0:  # what the frame just played was worth
+                lost, points = died(row), objective_reward(row)
+                shaping = 0.0 if lost else subjective_reward(row)
+                frames.objective[g], frames.subjective[g] = points, shaping
+                frames.reward[g], frames.terminated[g] = scaled_reward(points, shaping), lost
             ticks += 1
             if ram.in_control(row) or sim.is_over(row):
                 break
@@ -118,7 +106,6 @@ def _advance(rows: Rows, first: int, last: int, commands: Commands, rules: int, 
 
 @kernel
 def _look_at(rows: Rows, which: npt.NDArray[np.int64], rules: int, frames: Frames) -> None:
-    """The coming frames of some games."""
     for i in range(len(which)):
         _look(rows[which[i]], which[i], rules, True, frames)
 
@@ -134,17 +121,15 @@ def _serve(
 
     The write to finished[1] keeps the compiler from looking at the signal only once.
     """
-    while True:
-        looks = 0
-        while given[0] == finished[0]:
+    looks = 0
+    while looks <= SPIN and given[1] == 0:
+        if given[0] == finished[0]:
             finished[1] += 1
             looks += 1
-            if looks > SPIN:
-                return
-        if given[1] != 0:
-            return
-        _advance(rows, first, last, commands, rules, frames)
-        finished[0] += 1
+        else:
+            _advance(rows, first, last, commands, rules, frames)
+            finished[0] += 1
+            looks = 0
 
 
 @kernel
@@ -160,12 +145,12 @@ class _Helper:
     waits for the next step in compiled code, without the interpreter, and sleeps only when none comes for a while.
     """
 
-    def __init__(self, share: tuple[Rows, int, int, Commands, int, Frames]):
+    def __init__(self, *share: Any):  # the first arguments of `_serve`
         # given: steps, dismissal, scratch; finished: steps, scratch. Apart, so that the two sides share no cache line.
         self.given, self.finished = np.zeros(16, np.int64), np.zeros(16, np.int64)
         self.asleep = False
         self.wake: SimpleQueue[None] = SimpleQueue()
-        Thread(target=_help, args=(self, share), name="games", daemon=True).start()
+        Thread(target=self._run, args=share, name="games", daemon=True).start()
 
     def start(self) -> None:
         """Let it play its share of the commands as they stand."""
@@ -175,17 +160,15 @@ class _Helper:
             self.wake.put(None)
 
     def dismiss(self) -> None:
-        """End the thread."""
         self.given[1] = 1
         self.start()
 
-
-def _help(helper: _Helper, share: tuple[Rows, int, int, Commands, int, Frames]) -> None:
-    while not helper.given[1]:
-        _serve(*share, helper.given, helper.finished)
-        helper.asleep = True  # first say so, then look once more: whoever gives a step does it the other way round
-        if helper.given[0] == helper.finished[0]:
-            helper.wake.get()
+    def _run(self, *share: Any) -> None:
+        while not self.given[1]:
+            _serve(*share, self.given, self.finished)
+            self.asleep = True  # first say so, then look once more: whoever gives a step does it the other way round
+            if self.given[0] == self.finished[0]:
+                self.wake.get()
 
 
 def _dismiss(helpers: list[_Helper]) -> None:
@@ -222,13 +205,12 @@ class Games:
         edges = [len(self.rows) * i // self._threads for i in range(self._threads + 1)]
         self._own_share = edges[1]
         for first, last in zip(edges[1:-1], edges[2:], strict=True):
-            self._helpers.append(_Helper((self.rows, first, last, self._commands, self._rules, self.frames)))
+            self._helpers.append(_Helper(self.rows, first, last, self._commands, self._rules, self.frames))
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def step(self, actions: npt.ArrayLike) -> Frames:
-        """Play one frame of every game."""
         self._commands[:] = to_commands(actions, len(self.rows))
         for helper in self._helpers:
             helper.start()
@@ -258,7 +240,6 @@ class Games:
 
 
 def from_snapshot(snapshot: bytes) -> Row:
-    """A game's row from what `Games.snapshot` gave."""
     if len(snapshot) != ram.ROW_BYTES:
         raise ProtegeError(f"a snapshot of a game is {ram.ROW_BYTES} bytes; got {len(snapshot)}")
     return np.frombuffer(snapshot, np.uint8).copy()
@@ -270,7 +251,5 @@ def starts(
 ) -> Rows:  # fmt: skip
     """Freshly started games number first, first + 1, ... of a seed; levels are given one for all or one each."""
     each = [level] * games if isinstance(level, int) else list(level)
-    rows = np.empty((games, ram.ROW_BYTES), np.uint8)
-    for i in range(games):
-        rows[i] = sim.start_game(each[i], cabinet, seed_of(domain, seed, first + i))
-    return rows
+    rows = [sim.start_game(each[i], cabinet, seed_of(domain, seed, first + i)) for i in range(games)]
+    return np.array(rows).reshape(games, ram.ROW_BYTES)

@@ -4,6 +4,7 @@ Both are skins over `_Episodes`, which keeps track of `env.Games`: who needs a n
 they hand out is a copy. Both play the same games for the same seeds.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -25,12 +26,11 @@ from protege.seeds import TRAINING, seed_of
 Observations = npt.NDArray[np.float32]  # (195,), or (games, 195)
 Flags = npt.NDArray[np.bool_]  # (games,)
 Ints = npt.NDArray[np.int64]  # (games,)
+Info = dict[str, Any]
 
 EPISODES: Final = ("game", "life")
 REWARDS: Final = ("shaped", "score")
-RENDER_MODES: Final = ("rgb_array",)
-
-_HIDDEN: Final = list(HIDDEN)
+METADATA: Final = {"render_modes": ["rgb_array"], "render_fps": ram.TICKS_PER_SECOND}
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class Options:
         for name, choices in (("episode", EPISODES), ("reward", REWARDS)):
             if getattr(self, name) not in choices:
                 raise ProtegeError(f"{name} must be one of {', '.join(choices)}; got {getattr(self, name)!r}")
-        limit = self.max_frames
-        if limit is not None and (not isinstance(limit, int | np.integer) or limit < 1):
+        limit = 1 if self.max_frames is None else self.max_frames
+        if not isinstance(limit, int | np.integer) or limit < 1:
             raise ProtegeError(f"max_frames must be a whole number from 1 on, or None for no limit; got {limit!r}")
         object.__setattr__(self, "cabinet", sim.Cabinet(int(self.lives), int(self.bonus), self.difficulty))
 
@@ -66,8 +66,11 @@ class Options:
 class _Episodes:
     """Games and their episodes: begins, plays and ends them."""
 
-    def __init__(self, count: int, options: Options, threads: int = 1):
+    def __init__(self, count: int, options: Options, render_mode: str | None, threads: int = 1):
+        if render_mode not in ("rgb_array", None):
+            raise ProtegeError(f"render_mode must be rgb_array or None; got {render_mode!r}")
         self.options = options
+        self.draws = render_mode is not None
         self.games = Games(np.zeros((count, ram.ROW_BYTES), np.uint8), threads=threads)
         self.seeded = False
         self.begun = False
@@ -79,39 +82,37 @@ class _Episodes:
 
     def seed(self, seeds: Sequence[int]) -> None:
         """Games from here on are number 0, 1, ... of these seeds."""
-        self._seeds, self._number = [int(seed) for seed in seeds], [0] * len(seeds)
+        count = len(self._seeds)
+        if len(seeds) != count:
+            raise ProtegeError(f"{count} seeds are needed, one for each game; got {len(seeds)}")
+        self._seeds, self._number = [int(seed) for seed in seeds], [0] * count
         self._resumes[:] = False
         self.seeded = True
 
     def begin(self, which: Ints) -> None:
         """The next episode of these games: the next life where one was lost and the game goes on, else a new game."""
-        fresh = which[~self._resumes[which]]
-        if len(fresh):
-            rows = np.empty((len(fresh), ram.ROW_BYTES), np.uint8)
-            for i, g in enumerate(fresh.tolist()):
-                seed = seed_of(TRAINING, self._seeds[g], self._number[g])
-                rows[i] = sim.start_game(self.options.level, self.options.cabinet, seed)
-                self._number[g] += 1
-            self._put(fresh, rows)
+        for g in which[~self._resumes[which]].tolist():
+            seed = seed_of(TRAINING, self._seeds[g], self._number[g])
+            self._put(g, sim.start_game(self.options.level, self.options.cabinet, seed))
+            self._number[g] += 1
         self.ended[which] = self._resumes[which] = False
         self.begun = True
 
     def restore(self, game: int, state: bytes) -> None:
-        """Go on from a snapshot."""
         row = from_snapshot(state)
         if not ram.in_control(row) and not sim.is_over(row):
             raise ProtegeError(
                 "a state must be that of a frame, a tick in which the player has control, or of a finished game; got "
                 f"game state {row[ram.GAME_STATE]} in mode {row[ram.GAME_MODE]}: use what get_state() gave"
             )
-        self._put(np.array([game]), row[None])
+        self._put(game, row)
         self.ended[game] = sim.is_over(row) or self._cut()[game]
         self._resumes[game] = False
         self.begun = True
 
-    def snapshot(self, game: int) -> bytes:
-        """The game as it is."""
-        return self.games.snapshot(game)
+    def check_begun(self) -> None:
+        if not self.begun:
+            raise ProtegeError("there is no game yet: call reset() first")
 
     def play(self, actions: Ints, waiting: Flags) -> tuple[npt.NDArray[np.float64], Flags, Flags]:
         """One frame of all games except those `waiting`: reward, terminated, truncated."""
@@ -134,51 +135,44 @@ class _Episodes:
         """The coming frame of every game: (games, 195)."""
         seen = self.games.frames.observation.copy()
         if self.options.visible_only:
-            seen[:, _HIDDEN] = 0.0
+            seen[:, list(HIDDEN)] = 0.0
         return seen
 
     def info(self) -> dict[str, Ints]:
         """What is known of every game beside the observation."""
         frames = self.games.frames
-        return {
-            "score": frames.score.copy(),
-            "level": frames.level.copy(),
-            "lives": frames.lives.copy(),
-            "frame": frames.frame.copy(),
-            "start_bonus": self._words(ram.START_BONUS).copy(),
-            "teacher_action": joint_actions(frames.advice),
-        }
+        known = {name: getattr(frames, name).copy() for name in ("score", "level", "lives", "frame")}
+        bonus = self._words(ram.START_BONUS).copy()
+        return known | {"start_bonus": bonus, "teacher_action": joint_actions(frames.advice)}
 
     def deaths(self) -> dict[str, Ints]:
-        """How often each game's player died so far, by cause."""
         return {f"deaths_{name}": self._words(ram.DEATHS + 8 * i).copy() for i, name in enumerate(ram.DEATH_NAMES)}
+
+    def pictures(self) -> tuple[npt.NDArray[np.uint8], ...]:
+        """Every game as pixels."""
+        if not self.draws:
+            raise ProtegeError('this environment does not draw: make it with render_mode="rgb_array"')
+        self.check_begun()
+        return tuple(drawing.render(row) for row in self.games.rows)
 
     def _words(self, address: int) -> Ints:
         return self.games.rows.view(np.int64)[:, address // 8]
 
-    def _put(self, which: Ints, rows: ram.Rows) -> None:
-        self.games.put(which, rows)
-        self._score[which] = self.games.frames.score[which]
+    def _put(self, game: int, row: ram.Row) -> None:
+        self.games.put(np.array([game]), row[None])
+        self._score[game] = self.games.frames.score[game]
 
     def _cut(self) -> Flags:
-        limit = self.options.max_frames
-        frame = self.games.frames.frame
-        return np.zeros(len(frame), np.bool_) if limit is None else frame >= limit
+        return self.games.frames.frame >= (self.options.max_frames or math.inf)
 
 
 def _checked(actions: Any, shape: tuple[int, ...], what: str) -> Ints:
     """Joint actions of this shape; anything else is refused."""
     given = np.asarray(actions)
-    if given.dtype.kind not in "iu" or given.shape != shape:
-        raise ProtegeError(f"{what} 0 to {len(ACTIONS) - 1}; got {actions!r}")
-    if given.size and not 0 <= given.min() <= given.max() < len(ACTIONS):
+    numbers = given.dtype.kind in "iu" and given.shape == shape
+    if not numbers or given.size and not 0 <= given.min() <= given.max() < len(ACTIONS):
         raise ProtegeError(f"{what} 0 to {len(ACTIONS) - 1}; got {actions!r}")
     return given.astype(np.int64)
-
-
-def _check_render_mode(render_mode: str | None) -> None:
-    if render_mode is not None and render_mode not in RENDER_MODES:
-        raise ProtegeError(f"render_mode must be {' or '.join(RENDER_MODES)} or None; got {render_mode!r}")
 
 
 def _spaces() -> tuple[gymnasium.Space[Observations], gymnasium.Space[np.int64]]:
@@ -189,28 +183,24 @@ def _spaces() -> tuple[gymnasium.Space[Observations], gymnasium.Space[np.int64]]
 class TempestEnv(gymnasium.Env[Observations, np.int64]):
     """One game of Tempest."""
 
-    metadata = {"render_modes": list(RENDER_MODES), "render_fps": ram.TICKS_PER_SECOND}
+    metadata = METADATA
 
     def __init__(self, *, render_mode: str | None = None, **options: Any):
         """`options` are the fields of `Options`."""
-        _check_render_mode(render_mode)
         self.render_mode = render_mode
         self.observation_space, self.action_space = _spaces()
-        self._episodes = _Episodes(1, Options(**options))
+        self._episodes = _Episodes(1, Options(**options), render_mode)
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observations, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observations, Info]:
         """Begin the next episode. The first game after a seed is always the same; further resets give further games."""
         super().reset(seed=seed)
         if seed is not None or not self._episodes.seeded:
-            self._episodes.seed([_fresh_seed(self.np_random) if seed is None else seed])
+            self._episodes.seed([self.np_random.integers(2**63) if seed is None else seed])
         self._episodes.begin(np.array([0]))
         return self._episodes.observation()[0], self._info()
 
-    def step(self, action: np.int64 | int) -> tuple[Observations, float, bool, bool, dict[str, Any]]:
-        """Play one frame."""
-        _check_running(self._episodes)
+    def step(self, action: np.int64 | int) -> tuple[Observations, float, bool, bool, Info]:
+        self._episodes.check_begun()
         chosen = _checked(action, (), "an action is a whole number")
         if self._episodes.ended[0]:
             raise ProtegeError("this episode has ended: call reset() to begin the next one")
@@ -220,19 +210,19 @@ class TempestEnv(gymnasium.Env[Observations, np.int64]):
 
     def render(self) -> npt.NDArray[np.uint8]:
         """The game as pixels (480, 480, 3)."""
-        return _pictures(self._episodes, self.render_mode)[0]
+        return self._episodes.pictures()[0]
 
     def get_state(self) -> bytes:
         """The whole game; `set_state` goes on from it, in this environment or another one."""
-        _check_running(self._episodes)
-        return self._episodes.snapshot(0)
+        self._episodes.check_begun()
+        return self._episodes.games.snapshot(0)
 
-    def set_state(self, state: bytes) -> tuple[Observations, dict[str, Any]]:
+    def set_state(self, state: bytes) -> tuple[Observations, Info]:
         """Go on from what `get_state` or `Games.snapshot` gave. Answers as `reset` does; later resets are as before."""
         self._episodes.restore(0, state)
         return self._episodes.observation()[0], self._info()
 
-    def _info(self) -> dict[str, Any]:
+    def _info(self) -> Info:
         info = self._episodes.info()
         if self._episodes.ended[0]:
             info |= self._episodes.deaths()
@@ -246,45 +236,37 @@ class TempestVectorEnv(gymnasium.vector.VectorEnv[Observations, Ints, npt.NDArra
     reward is 0. Game i of seed s is the game of a `TempestEnv` with seed s + i.
     """
 
-    metadata = {
-        "render_modes": list(RENDER_MODES),
-        "render_fps": ram.TICKS_PER_SECOND,
-        "autoreset_mode": AutoresetMode.NEXT_STEP,
-    }
+    metadata = METADATA | {"autoreset_mode": AutoresetMode.NEXT_STEP}
 
     def __init__(self, num_envs: int = 1, *, render_mode: str | None = None, threads: int = 1, **options: Any):
         """`options` are the fields of `Options`; `threads` share the games among them."""
         for name, value in (("num_envs", num_envs), ("threads", threads)):
             if not isinstance(value, int | np.integer) or value < 1:
                 raise ProtegeError(f"{name} must be a whole number from 1 on; got {value!r}")
-        _check_render_mode(render_mode)
         self.num_envs = int(num_envs)
         self.render_mode = render_mode
         self.single_observation_space, self.single_action_space = _spaces()
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-        self._episodes = _Episodes(self.num_envs, Options(**options), min(int(threads), self.num_envs))
+        self._episodes = _Episodes(self.num_envs, Options(**options), render_mode, min(int(threads), self.num_envs))
 
     def reset(
         self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observations, dict[str, Any]]:
+    ) -> tuple[Observations, Info]:
         """Begin the next episode of every game; a number seeds game i with seed + i, a list gives each its own."""
         if isinstance(seed, int | np.integer):
             super().reset(seed=int(seed))
             seed = [int(seed) + i for i in range(self.num_envs)]
         elif seed is None and not self._episodes.seeded:
-            first = _fresh_seed(self.np_random)
+            first = int(self.np_random.integers(2**63))
             seed = [first + i for i in range(self.num_envs)]
         if seed is not None:
-            if len(seed) != self.num_envs:
-                raise ProtegeError(f"{self.num_envs} seeds are needed, one for each game; got {len(seed)}")
             self._episodes.seed(seed)
         self._episodes.begin(np.arange(self.num_envs))
         return self._episodes.observation(), self._infos()
 
-    def step(self, actions: Ints) -> tuple[Observations, npt.NDArray[Any], Flags, Flags, dict[str, Any]]:
-        """Play one frame of every game, or begin its next episode."""
-        _check_running(self._episodes)
+    def step(self, actions: Ints) -> tuple[Observations, npt.NDArray[Any], Flags, Flags, Info]:
+        self._episodes.check_begun()
         chosen = _checked(actions, (self.num_envs,), f"actions are {self.num_envs} whole numbers")
         waiting = self._episodes.ended.copy()
         if waiting.any():
@@ -294,11 +276,11 @@ class TempestVectorEnv(gymnasium.vector.VectorEnv[Observations, Ints, npt.NDArra
 
     def render(self) -> tuple[npt.NDArray[np.uint8], ...]:
         """Every game as pixels (480, 480, 3)."""
-        return _pictures(self._episodes, self.render_mode)
+        return self._episodes.pictures()
 
-    def _infos(self) -> dict[str, Any]:
+    def _infos(self) -> Info:
         """Gymnasium's form: an array for each key, and under `_key` which games it speaks of."""
-        infos: dict[str, Any] = {}
+        infos: Info = {}
         for name, values in self._episodes.info().items():
             infos[name], infos[f"_{name}"] = values, np.ones(self.num_envs, np.bool_)
         ended = self._episodes.ended
@@ -306,19 +288,3 @@ class TempestVectorEnv(gymnasium.vector.VectorEnv[Observations, Ints, npt.NDArra
             for name, values in self._episodes.deaths().items():
                 infos[name], infos[f"_{name}"] = np.where(ended, values, 0), ended.copy()
         return infos
-
-
-def _fresh_seed(generator: np.random.Generator) -> int:
-    return int(generator.integers(2**63))
-
-
-def _check_running(episodes: _Episodes) -> None:
-    if not episodes.begun:
-        raise ProtegeError("there is no game yet: call reset() first")
-
-
-def _pictures(episodes: _Episodes, render_mode: str | None) -> tuple[npt.NDArray[np.uint8], ...]:
-    if render_mode is None:
-        raise ProtegeError('this environment does not draw: make it with render_mode="rgb_array"')
-    _check_running(episodes)
-    return tuple(drawing.render(row) for row in episodes.games.rows)

@@ -5,6 +5,7 @@ and this module agree bit for bit. Two places differ from the published client: 
 is always +8 lanes away (there the sign was random), and nothing is ever outside [-1, 1].
 """
 
+import re
 from typing import Any, Final
 
 import numpy as np
@@ -38,65 +39,66 @@ DANGER_OWN, DANGER_BELOW, DANGER_ABOVE = range(178, 181)
 LANE_CHANGE, DEPTH_CHANGE = 181, 188  # of each of the 7 enemies
 
 # The same as slices.
-SHOT_DEPTHS: Final = slice(SHOT_DEPTH, SHOT_LANE)
-SHOT_LANES: Final = slice(SHOT_LANE, LEVEL_NUMBER)
-SPIKES: Final = slice(SPIKE, ANGLE)
-ANGLES: Final = slice(ANGLE, ACTIVE)
+SHOT_DEPTHS, SHOT_LANES = slice(SHOT_DEPTH, SHOT_LANE), slice(SHOT_LANE, LEVEL_NUMBER)
+SPIKES, ANGLES = slice(SPIKE, ANGLE), slice(ANGLE, ACTIVE)
 ENEMIES_OVERALL: Final = slice(ACTIVE, ENEMY_SLOT)  # counts, timers, speeds
-SPEEDS: Final = slice(SPEED, ENEMY_SLOT)
-ENEMY_SLOTS: Final = slice(ENEMY_SLOT, ENEMY_LANE)
-ENEMY_LANES: Final = slice(ENEMY_LANE, ENEMY_DEPTH)
-ENEMY_DEPTHS: Final = slice(ENEMY_DEPTH, RIM_LANE)
-RIM_LANES: Final = slice(RIM_LANE, ENEMY_SHOT_DEPTH)
-ENEMY_SHOT_DEPTHS: Final = slice(ENEMY_SHOT_DEPTH, ENEMY_SHOT_LANE)
-ENEMY_SHOT_LANES: Final = slice(ENEMY_SHOT_LANE, PULSAR_DEPTH)
-PULSAR_LANES: Final = slice(PULSAR_LANE, TOP_RAIL_LANE)
-TOP_RAIL_LANES: Final = slice(TOP_RAIL_LANE, DANGER_OWN)
+ENEMY_SLOTS, ENEMY_LANES = slice(ENEMY_SLOT, ENEMY_LANE), slice(ENEMY_LANE, ENEMY_DEPTH)
+ENEMY_DEPTHS, RIM_LANES = slice(ENEMY_DEPTH, RIM_LANE), slice(RIM_LANE, ENEMY_SHOT_DEPTH)
+ENEMY_SHOT_DEPTHS, ENEMY_SHOT_LANES = slice(ENEMY_SHOT_DEPTH, ENEMY_SHOT_LANE), slice(ENEMY_SHOT_LANE, PULSAR_DEPTH)
+PULSAR_LANES, TOP_RAIL_LANES = slice(PULSAR_LANE, TOP_RAIL_LANE), slice(TOP_RAIL_LANE, DANGER_OWN)
 DANGER: Final = slice(DANGER_OWN, LANE_CHANGE)
-LANE_MOTION: Final = slice(LANE_CHANGE, DEPTH_CHANGE)
-DEPTH_MOTION: Final = slice(DEPTH_CHANGE, VALUES)
+LANE_MOTION, DEPTH_MOTION = slice(LANE_CHANGE, DEPTH_CHANGE), slice(DEPTH_CHANGE, VALUES)
 
 # Counters a person at the machine cannot see.
 HIDDEN: Final = (*range(ROOM, PULSE_BEAT), *range(FLIPPER_SCRIPT, ENEMY_SLOT))
-# Values that can be negative: places relative to the player (-1 also stands for nobody), the pulse's step, changes.
-SIGNED: Final = frozenset(
-    index
-    for part in (
-        SHOT_LANES, ENEMY_LANES, RIM_LANES, ENEMY_SHOT_LANES, PULSAR_LANES, TOP_RAIL_LANES, LANE_MOTION, DEPTH_MOTION,
-        slice(PULSE_BEAT, PULSE_PHASE), SPEEDS,
-    )
-    for index in range(VALUES)[part]
-)  # fmt: skip
-
 # A value times its scale is what the machine's memory holds.
 STATE_SCALE, LIVES_SCALE, LEVEL_SCALE, ZAP_SCALE = 36, 6, 98, 19
 BYTE_SCALE, LANE_SCALE, SHOT_SCALE = 255, 15, 256
-KIND_SCALE, CARGO_SCALE = 7, 3
-SCALES: Final = np.array(
-    [
-        *(STATE_SCALE, BYTE_SCALE, BYTE_SCALE, LIVES_SCALE, LEVEL_SCALE),
-        *(LANE_SCALE, 1, 15, BYTE_SCALE, 2, ZAP_SCALE, 8),  # player
-        *[SHOT_SCALE] * ram.PSHOT_COUNT,
-        *[LANE_SCALE] * ram.PSHOT_COUNT,
-        *(LEVEL_SCALE, 1, 15),
-        *[BYTE_SCALE] * ram.LANE_COUNT,
-        *[15] * ram.LANE_COUNT,
-        *[7] * (2 * ram.TYPE_KINDS + 2),  # enemies, counted
-        *(63, 40, 12, BYTE_SCALE, 135, BYTE_SCALE),
-        *[2560] * ram.TYPE_KINDS,
-        *(KIND_SCALE, 1, 1, 1, 1, CARGO_SCALE) * ram.ENEMY_COUNT,
-        *[LANE_SCALE] * ram.ENEMY_COUNT,  # and where they are
-        *[BYTE_SCALE] * ram.ENEMY_COUNT,
-        *[LANE_SCALE] * ram.ENEMY_COUNT,
-        *[SHOT_SCALE] * ram.ESHOT_COUNT,
-        *[LANE_SCALE] * ram.ESHOT_COUNT,
-        *[BYTE_SCALE] * ram.ENEMY_COUNT,
-        *[LANE_SCALE] * (2 * ram.ENEMY_COUNT),
-        *[BYTE_SCALE] * 3,  # danger
-        *[8] * ram.ENEMY_COUNT,  # motion
-        *[128] * ram.ENEMY_COUNT,
-    ]
-)
+KIND_SCALE: Final = 7
+
+
+def _values() -> list[tuple[str, int]]:
+    """Name and scale of each value, in order."""
+    enemies, shots, enemy_shots = range(ram.ENEMY_COUNT), range(ram.PSHOT_COUNT), range(ram.ESHOT_COUNT)
+    lanes = range(ram.LANE_COUNT)
+    kinds = ("flipper", "pulsar", "tanker", "spiker", "fuseball")
+    fields = ("type", "segment_increasing", "between_segments", "moving_away", "can_shoot", "split_kind")
+    return [
+        ("game_state", STATE_SCALE), ("game_mode", BYTE_SCALE), ("countdown_timer", BYTE_SCALE),
+        ("p1_lives", LIVES_SCALE), ("p1_level", LEVEL_SCALE),
+        ("player_position", LANE_SCALE), ("player_alive", 1), ("player_state_low_nibble", 15),
+        ("player_depth", BYTE_SCALE), ("superzapper_uses", 2), ("superzapper_active", ZAP_SCALE),
+        ("player_shots_remaining", 8),
+        *((f"player_shot_{s}_depth", SHOT_SCALE) for s in shots),
+        *((f"player_shot_{s}_rel_segment", LANE_SCALE) for s in shots),
+        ("level_number", LEVEL_SCALE), ("level_is_open", 1), ("level_shape", 15),
+        *((f"spike_height_{lane}", BYTE_SCALE) for lane in lanes),
+        *((f"tube_angle_{lane}", 15) for lane in lanes),
+        *((f"active_{kind}s", 7) for kind in kinds),
+        *((f"spawn_slots_{kind}s", 7) for kind in kinds),
+        ("enemies_in_tube", 7), ("enemies_on_top", 7), ("enemies_pending", 63), ("pulsar_flip_rate", 40),
+        ("pulse_beat", 12), ("pulsing_phase", BYTE_SCALE), ("flipper_move_program", 135),
+        ("fuseball_move_probability", BYTE_SCALE),
+        *((f"speed_{kind}", 2560) for kind in kinds),
+        *((f"enemy_{s}_{field}", scale) for s in enemies for field, scale in zip(fields, (KIND_SCALE, 1, 1, 1, 1, 3))),
+        *((f"enemy_{s}_rel_segment", LANE_SCALE) for s in enemies),
+        *((f"enemy_{s}_depth", BYTE_SCALE) for s in enemies),
+        *((f"enemy_{s}_rim_rel_segment", LANE_SCALE) for s in enemies),
+        *((f"enemy_shot_{s}_depth", SHOT_SCALE) for s in enemy_shots),
+        *((f"enemy_shot_{s}_rel_segment", LANE_SCALE) for s in enemy_shots),
+        *((f"pulsar_{s}_depth", BYTE_SCALE) for s in enemies),
+        *((f"pulsar_{s}_rel_segment", LANE_SCALE) for s in enemies),
+        *((f"top_rail_{s}_rel_segment", LANE_SCALE) for s in enemies),
+        *((f"danger_{lane}", BYTE_SCALE) for lane in ("own_lane", "lane_minus_1", "lane_plus_1")),
+        *((f"enemy_{s}_delta_segment", 8) for s in enemies),
+        *((f"enemy_{s}_delta_depth", 128) for s in enemies),
+    ]  # fmt: skip
+
+
+NAMES: Final = tuple(name for name, _ in _values())
+SCALES: Final = np.array([scale for _, scale in _values()])
+# Values that can be negative: places relative to the player (-1 also stands for nobody), the pulse's step, changes.
+SIGNED: Final = frozenset(i for i, name in enumerate(NAMES) if re.search("rel_segment|pulse_beat|speed|delta", name))
 ZOOM_ABOVE: Final = 0.8  # the game state above which the player is in the zoom ($20 of $24)
 PULSE_BELOW: Final = 0.5  # the pulse phase is a signed byte: below a half of 255 it is not negative
 
@@ -105,41 +107,6 @@ def decode(values: npt.NDArray[np.floating[Any]], which: int | slice) -> npt.NDA
     """What the machine holds where some of the values (..., 195) come from, as whole numbers."""
     return np.rint(values[..., which] * SCALES[which]).astype(np.int64)
 
-
-def _names() -> tuple[str, ...]:
-    enemy = range(ram.ENEMY_COUNT)
-    kinds = ("flippers", "pulsars", "tankers", "spikers", "fuseballs")
-    fields = ("type", "segment_increasing", "between_segments", "moving_away", "can_shoot", "split_kind")
-    return (
-        *("game_state", "game_mode", "countdown_timer", "p1_lives", "p1_level"),
-        *("player_position", "player_alive", "player_state_low_nibble", "player_depth"),
-        *("superzapper_uses", "superzapper_active", "player_shots_remaining"),
-        *(f"player_shot_{s}_depth" for s in range(ram.PSHOT_COUNT)),
-        *(f"player_shot_{s}_rel_segment" for s in range(ram.PSHOT_COUNT)),
-        *("level_number", "level_is_open", "level_shape"),
-        *(f"spike_height_{lane}" for lane in range(ram.LANE_COUNT)),
-        *(f"tube_angle_{lane}" for lane in range(ram.LANE_COUNT)),
-        *(f"active_{kind}" for kind in kinds),
-        *(f"spawn_slots_{kind}" for kind in kinds),
-        *("enemies_in_tube", "enemies_on_top", "enemies_pending", "pulsar_flip_rate", "pulse_beat", "pulsing_phase"),
-        *("flipper_move_program", "fuseball_move_probability"),
-        *(f"speed_{kind[:-1]}" for kind in kinds),
-        *(f"enemy_{s}_{field}" for s in enemy for field in fields),
-        *(f"enemy_{s}_rel_segment" for s in enemy),
-        *(f"enemy_{s}_depth" for s in enemy),
-        *(f"enemy_{s}_rim_rel_segment" for s in enemy),
-        *(f"enemy_shot_{s}_depth" for s in range(ram.ESHOT_COUNT)),
-        *(f"enemy_shot_{s}_rel_segment" for s in range(ram.ESHOT_COUNT)),
-        *(f"pulsar_{s}_depth" for s in enemy),
-        *(f"pulsar_{s}_rel_segment" for s in enemy),
-        *(f"top_rail_{s}_rel_segment" for s in enemy),
-        *("danger_own_lane", "danger_lane_minus_1", "danger_lane_plus_1"),
-        *(f"enemy_{s}_delta_segment" for s in enemy),
-        *(f"enemy_{s}_delta_depth" for s in enemy),
-    )
-
-
-NAMES: Final = _names()
 
 # Byte -> value, for every way a byte is scaled; looked up because a division costs more than a load.
 _BYTES = np.arange(256)
@@ -156,6 +123,7 @@ _BEAT: Final = (np.clip(np.where(_BYTES < 128, _BYTES, _BYTES - 256), -12, 12) /
 _OF_1, _OF_2, _OF_3, _OF_6, _OF_7 = _clamped(1), _clamped(2), _clamped(3), _clamped(6), _clamped(7)
 _OF_15, _OF_19, _OF_36, _OF_40 = _clamped(15), _clamped(19), _clamped(36), _clamped(40)
 _OF_63, _OF_98, _OF_135 = _clamped(63), _clamped(98), _clamped(135)
+_TIP: Final = np.where(_BYTES == 0, 255, _BYTES)  # where a spike ends, 255 where there is none
 _SHOTS_REMAINING: Final = (np.maximum(8 - _BYTES, 0) / 8).astype(np.float32)
 _LANES: Final = (np.arange(-15, 16) / 15).astype(np.float32)  # by relative lane + 15
 _LANE_CHANGE: Final = (np.clip(np.arange(-15, 16), -8, 8) / 8).astype(np.float32)  # by change + 15
@@ -181,17 +149,11 @@ def flipping_lane(row: Row, slot: int, relative: int) -> float:
     low = get(row, ram.TUBE_ANGLE + (lane - 1 & 15)) + 8
     high = get(row, ram.TUBE_ANGLE + lane)
     increasing = row[ram.ENEMY_TYPE + slot] & ram.INCREASING != 0
-    if increasing:
-        travelled, total = low - angle & 15, low - high & 15
-    else:
-        travelled, total = angle - high & 15, low - high & 15
+    travelled, total = (low - angle if increasing else angle - high) & 15, low - high & 15
     progress = 0.0 if total == 0 else min(travelled / total, 1.0)
     place = relative + progress - 1.0 if increasing else relative - progress
     if row[ram.OPEN] == 0:
-        if place > 8.0:
-            place -= 16.0
-        elif place < -8.0:
-            place += 16.0
+        place -= 16.0 * ((place > 8.0) - (place < -8.0))
     return place
 
 
@@ -224,7 +186,6 @@ def observe_level(row: Row, out: Values) -> None:
 
 @kernel
 def _observe_enemy(row: Row, slot: int, moving: bool, lane_of: LaneScale, out: Values) -> None:
-    """Everything about one occupied enemy slot."""
     depth = get(row, ram.ENEMY_DEPTH + slot)
     type_byte, info = get(row, ram.ENEMY_TYPE + slot), get(row, ram.ENEMY_INFO + slot)
     lane = get(row, ram.ENEMY_LANE + slot) & 15
@@ -252,20 +213,15 @@ def _observe_enemy(row: Row, slot: int, moving: bool, lane_of: LaneScale, out: V
     if moving and before != 0 and kind_before == kind:
         change = lane - lane_before
         if lane_of[1] == 15:  # closed
-            if change > 8:
-                change -= 16
-            elif change < -8:
-                change += 16
+            change -= 16 * ((change > 8) - (change < -8))
         out[LANE_CHANGE + slot] = _LANE_CHANGE[change + 15]
         out[DEPTH_CHANGE + slot] = _DEPTH_CHANGE[depth - before + 255]
     else:
-        out[LANE_CHANGE + slot] = _ZERO
-        out[DEPTH_CHANGE + slot] = _ZERO
+        out[LANE_CHANGE + slot] = out[DEPTH_CHANGE + slot] = _ZERO
 
 
 @kernel
 def _observe_no_enemy(slot: int, out: Values) -> None:
-    """An empty enemy slot."""
     base = ENEMY_SLOT + SLOT_VALUES * slot
     for i in range(base, base + SLOT_VALUES):
         out[i] = _ZERO
@@ -324,10 +280,7 @@ def observe(row: Row, out: Values) -> None:
     out[PULSE_PHASE] = _OF_255[row[ram.PULSE_PHASE]]
     # The nearest thing in the own lane and its neighbours: spike tips first, then whoever is nearer.
     below, above = lane - 1 & 15, lane + 1 & 15
-    tips = get(row, ram.SPIKE + lane), get(row, ram.SPIKE + below), get(row, ram.SPIKE + above)
-    own = 255 if tips[0] == 0 else tips[0]
-    minus = 255 if tips[1] == 0 else tips[1]
-    plus = 255 if tips[2] == 0 else tips[2]
+    own, minus, plus = _TIP[row[ram.SPIKE + lane]], _TIP[row[ram.SPIKE + below]], _TIP[row[ram.SPIKE + above]]
     moving = row[ram.GAME_STATE] == ram.PLAYING and row[ram.PREVIOUS_KNOWN] != 0
     for slot in range(ram.ENEMY_COUNT):
         depth = get(row, ram.ENEMY_DEPTH + slot)

@@ -10,21 +10,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from protege.games.tempest.task.observation import (
-    ENEMY_LANES,
-    ENEMY_SHOT_DEPTHS,
-    PULSAR_LANES,
-    RIM_LANES,
-    SCALES,
-    TOP_RAIL_LANES,
-    VALUES,
-)
+from protege.games.tempest.task import observation as layout
 from protege.learn.packing import packing
 
-_FINE: Final = tuple(range(VALUES)[ENEMY_SHOT_DEPTHS])
-_LISTED: Final = tuple(
-    i for part in (ENEMY_LANES, RIM_LANES, PULSAR_LANES, TOP_RAIL_LANES) for i in range(VALUES)[part]
-)
+_LISTED: Final = (layout.ENEMY_LANES, layout.RIM_LANES, layout.PULSAR_LANES, layout.TOP_RAIL_LANES)
 
 
 def _lanes() -> npt.NDArray[np.float32]:
@@ -36,4 +25,7 @@ def _lanes() -> npt.NDArray[np.float32]:
     return (np.clip(np.concatenate([places, around]), -15, 15) / 15).astype(np.float32)
 
 
-PACKING: Final = packing(SCALES.tolist(), fine=_FINE, listed=_LISTED, known=_lanes())
+PACKING: Final = packing(
+    layout.SCALES.tolist(), fine=tuple(range(layout.VALUES)[layout.ENEMY_SHOT_DEPTHS]),
+    listed=tuple(i for part in _LISTED for i in range(layout.VALUES)[part]), known=_lanes(),
+)  # fmt: skip

@@ -43,7 +43,6 @@ def save_recording(path: Path, start: Row, moves: Moves, about: dict[str, Any]) 
 
 
 def load_recording(path: Path) -> Recording:
-    """Read a recording of this task version."""
     from protege.runs import checkpoints
 
     saved = checkpoints.load(path, kind=KIND, task_version=TASK_VERSION)
@@ -54,8 +53,7 @@ class Replay:
     """The player that makes a recording's moves again; give it the recording's start."""
 
     def __init__(self, recording: Recording):
-        self.moves = recording.moves
-        self.made = 0
+        self.moves, self.made = recording.moves, 0
 
     def is_finished(self) -> bool:
         """Whether every move has been made; the game may go on, if it was cut."""

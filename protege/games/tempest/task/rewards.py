@@ -44,12 +44,9 @@ def subjective_reward(row: Row) -> float:
     if row[ram.GAME_STATE] != ram.PLAYING and row[ram.GAME_STATE] != ram.ZOOM:
         return 0.0
     threatened = 0
-    for slot in range(ram.ENEMY_COUNT):
-        if 0 < row[ram.ENEMY_DEPTH + slot] <= 0x80:
-            threatened |= 1 << (get(row, ram.ENEMY_LANE + slot) & 15)
-    for s in range(ram.ESHOT_COUNT):
-        if 0 < row[ram.ESHOT_DEPTH + s] <= 0x80:
-            threatened |= 1 << (get(row, ram.ESHOT_LANE + s) & 15)
+    for i in range(ram.ESHOT_COUNT + ram.ENEMY_COUNT):  # enemies lie behind their shots in memory
+        if 0 < row[ram.ESHOT_DEPTH + i] <= 0x80:
+            threatened |= 1 << (get(row, ram.ESHOT_LANE + i) & 15)
     own = get(row, ram.PLAYER_LANE) & 15
     total = 0.0
     for offset in range(-2, 3):

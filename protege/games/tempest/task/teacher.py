@@ -15,8 +15,8 @@ from protege.games.tempest.task.actions import turn_by
 from protege.games.tempest.task.observation import flipping_lane, is_flipping, relative_lane
 from protege.kernels import kernel
 
-RULE_SETS: Final = {"meet": 0, "era": 1, "newer": 2}
-MEET, ERA, NEWER = 0, 1, 2
+MEET, ERA, NEWER = range(3)
+RULE_SETS: Final = {"meet": MEET, "era": ERA, "newer": NEWER}
 
 NEAR: Final = 0x60  # threats count up to this depth
 FIRE_PROBABILITY: Final = 0.95
@@ -32,21 +32,17 @@ def _exists(row: Row, lane: int) -> bool:
 @kernel
 def _on_board(row: Row, lane: int) -> int:
     """A lane as a target: wrapped on closed tubes, at most 14 on open ones."""
-    if row[ram.OPEN] == 0:
-        return lane & 15
-    return min(lane, 14)
+    return lane & 15 if row[ram.OPEN] == 0 else min(lane, 14)
 
 
 @kernel
 def _steer_zoom(row: Row) -> int:
     """The lane with the shortest spike, then the nearest, then the lowest; the present lane if nothing beats it."""
-    best = _on_board(row, get(row, ram.PLAYER_LANE) & 15)
-    best_rank = 1 << 20
+    best, best_rank = _on_board(row, get(row, ram.PLAYER_LANE) & 15), 1 << 20
     for i in range(-1, ram.LANE_COUNT if row[ram.OPEN] == 0 else ram.LANE_COUNT - 1):
         lane = best if i < 0 else i
         tip = get(row, ram.SPIKE + lane)
-        height = 0 if tip == 0 else 255 - tip
-        rank = height << 8 | abs(relative_lane(row, lane))
+        rank = (0 if tip == 0 else 255 - tip) << 8 | abs(relative_lane(row, lane))
         if rank < best_rank:
             best, best_rank = lane, rank
     return best
@@ -114,8 +110,7 @@ def _flee_fuseball(row: Row, rules: int) -> int:
     if rules != MEET:
         return _step_to(row, side)
     lane = get(row, ram.PLAYER_LANE) & 15
-    for way in range(2):
-        direction = side if way == 0 else -side
+    for direction in (side, -side):
         for far in range(3, 0, -1):
             if _exists(row, lane + direction * far):
                 return _on_board(row, lane + direction * far)
@@ -125,9 +120,9 @@ def _flee_fuseball(row: Row, rules: int) -> int:
 @kernel
 def _holds_pulsar(row: Row, lane: int) -> bool:
     for slot in range(ram.ENEMY_COUNT):
-        if row[ram.ENEMY_DEPTH + slot] != 0 and get(row, ram.ENEMY_TYPE + slot) & ram.TYPE_BITS == ram.PULSAR:
-            if get(row, ram.ENEMY_LANE + slot) & 15 == lane:
-                return True
+        here = row[ram.ENEMY_DEPTH + slot] != 0 and get(row, ram.ENEMY_LANE + slot) & 15 == lane
+        if here and get(row, ram.ENEMY_TYPE + slot) & ram.TYPE_BITS == ram.PULSAR:
+            return True
     return False
 
 
@@ -139,7 +134,7 @@ def _leave_pulsar(row: Row) -> int:
     if not 1 <= phase <= 127 or not _holds_pulsar(row, lane):
         return -1
     for far in range(1, ram.LANE_COUNT):
-        for side in range(-1, 2, 2):
+        for side in (-1, 1):
             other = lane + side * far
             if _exists(row, other) and not _holds_pulsar(row, other & 15):
                 return _on_board(row, other)
@@ -171,14 +166,11 @@ def _wants_zap(row: Row, rules: int) -> bool:
         row[ram.TEACHER_COOLDOWN] -= 1
         return False
     uses = get(row, ram.ZAP_USES)
-    near = 0
-    active = 0
+    near = active = 0
     for slot in range(ram.ENEMY_COUNT):
         depth = get(row, ram.ENEMY_DEPTH + slot)
-        if depth != 0:
-            active += 1
-            if depth <= (ram.RIM if rules == NEWER else NEAR):
-                near += 1
+        active += depth != 0
+        near += 0 < depth <= (ram.RIM if rules == NEWER else NEAR)
     if uses >= 2:
         return False
     if rules != NEWER:
@@ -212,6 +204,4 @@ def advise(row: Row, rules: int) -> tuple[int, bool, bool]:
 @kernel
 def spinner_to(row: Row, target: int) -> int:
     """The spinner command (up to 29) that turns towards a target lane; 0 without one."""
-    if target < 0:
-        return 0
-    return turn_by(relative_lane(row, target))
+    return 0 if target < 0 else turn_by(relative_lane(row, target))
