@@ -1,5 +1,8 @@
 """How every benchmark measures: the machine is noisy, so the sides of a comparison take turns in short slices."""
 
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +13,20 @@ Side = Callable[[], tuple[int, float]]  # a little work: how much was done, in h
 SLICES = 31  # of each side
 
 
-def alternate(sides: dict[str, Side], seconds: float) -> dict[str, float]:
+def timed(work: Callable[[], object], amount: int = 1, cpu_s: list[float] | None = None) -> Side:
+    """Work as a side; `cpu_s` gets the time of this thread for one of the `amount`, which others disturb less."""
+
+    def side() -> tuple[int, float]:
+        began, before = time.perf_counter(), time.thread_time()
+        work()
+        if cpu_s is not None:
+            cpu_s.append((time.thread_time() - before) / amount)
+        return amount, time.perf_counter() - began
+
+    return side
+
+
+def alternate(sides: dict[str, Side], seconds: float) -> Figures:
     """Run the sides in turn (ABAB...), each slice long enough to share `seconds`.
 
     The median rate of each side, and as `NAME_quiet` its best decile: on a shared host the median moves by half
@@ -24,5 +40,30 @@ def alternate(sides: dict[str, Side], seconds: float) -> dict[str, float]:
                 amount, took = side()
                 done, spent = done + amount, spent + took
             rates[name].append(done / spent)
-    medians = {name: float(np.median(found)) for name, found in rates.items()}
-    return medians | {f"{name}_quiet": float(np.percentile(found, 90)) for name, found in rates.items()}
+    quiet = {f"{name}_quiet": float(np.percentile(found, 90)) for name, found in rates.items()}
+    return medians(rates) | quiet
+
+
+def medians(found: dict[str, list[float]]) -> Figures:
+    """Each figure's median."""
+    return {name: float(np.median(values)) for name, values in found.items()}
+
+
+class Child:
+    """A function of this package in another process, which answers every line on standard input with one."""
+
+    def __init__(self, function: Callable[[], None], *words: str) -> None:
+        code = f"from {function.__module__} import {function.__name__} as work; work()"
+        command = [sys.executable, "-c", code, *words]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, line: str) -> str:
+        """Its answer to a line."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
+        return self._process.stdout.readline()
+
+    def close(self) -> None:
+        """End its input, and wait for it to end as well."""
+        self._process.communicate()
