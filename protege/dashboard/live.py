@@ -9,7 +9,7 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,11 +32,8 @@ class LiveView(Protocol):
 
     rate: float  # ticks a second
 
-    def tick(self) -> bytes:
-        """Go on by one tick; what to send to the viewers."""
-
-    def hear(self, words: Mapping[str, Any]) -> None:
-        """What a viewer says, always between two ticks."""
+    def tick(self) -> bytes: ...  # goes on by one tick; what to send to the viewers
+    def hear(self, words: Mapping[str, Any]) -> None: ...  # what a viewer says, always between two ticks
 
 
 @dataclass(frozen=True)
@@ -68,20 +65,36 @@ class Views(Protocol):
     @property
     def page(self) -> Page: ...
 
-    def about(self) -> dict[str, Any]:
-        """What a page needs to know to ask for live views: who can be watched, and what else there is to choose."""
+    # What a page needs to know to ask for live views: who can be watched, and what else there is to choose.
+    def about(self) -> dict[str, Any]: ...
+    def shared(self, kind: str) -> bool: ...  # whether viewers with the same settings see the same live view
+    # The next two raise `ProtegeError` for settings that make no sense, or where a file is missing or damaged.
+    def open(self, kind: str, settings: Mapping[str, str]) -> LiveView: ...
+    def file(self, settings: Mapping[str, str]) -> bytes: ...  # a recording that pages unpack themselves
+    def high_scores(self) -> list[dict[str, Any]]: ...  # the best games people played here
 
-    def shared(self, kind: str) -> bool:
-        """Whether viewers with the same settings see the same live view."""
 
-    def open(self, kind: str, settings: Mapping[str, str]) -> LiveView:
-        """A new live view; raises `ProtegeError` for settings that make no sense."""
+async def heard(viewer: WebSocket) -> AsyncIterator[Any]:
+    """What a viewer says until he leaves; what is not JSON is passed over."""
+    while True:
+        try:
+            words = json.loads(await viewer.receive_text())
+        except (WebSocketDisconnect, KeyError):  # gone, or bytes where text belongs
+            return
+        except (ValueError, RecursionError):
+            continue
+        yield words
 
-    def high_scores(self) -> list[dict[str, Any]]:
-        """The best games people played here."""
 
-    def file(self, settings: Mapping[str, str]) -> bytes:
-        """A recording that pages unpack themselves; raises `ProtegeError` where there is none or it is damaged."""
+async def until_one_ends(*work: Coroutine[Any, Any, None]) -> None:
+    """Run several things at once; when the first one ends, so do the others."""
+    tasks = [asyncio.create_task(one) for one in work]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class Broadcast:
@@ -160,16 +173,11 @@ class LiveViews:
             self.broadcasts[key] = Broadcast(lambda: views.open(kind, settings), f"{kind} {game}")
         broadcast = self.broadcasts[key]
         messages = broadcast.enter()
-        listening = asyncio.create_task(self._listen(socket, broadcast))
-        sending = asyncio.create_task(self._send(socket, messages))
         try:
-            await asyncio.wait({listening, sending}, return_when=asyncio.FIRST_COMPLETED)
+            await until_one_ends(self._listen(socket, broadcast), self._send(socket, messages))
         finally:
             if broadcast.leave(messages):
                 self.broadcasts.pop(key, None)
-            for task in (listening, sending):
-                task.cancel()
-            await asyncio.gather(listening, sending, return_exceptions=True)
 
     async def _send(self, socket: WebSocket, messages: asyncio.Queue[bytes | str | None]) -> None:
         failed = False
@@ -182,13 +190,7 @@ class LiveViews:
         await socket.close(HOPELESS if failed else 1011)
 
     async def _listen(self, socket: WebSocket, broadcast: Broadcast) -> None:
-        while True:
-            try:
-                words = json.loads(await socket.receive_text())
-            except (WebSocketDisconnect, KeyError):  # gone, or bytes where text belongs
-                return
-            except (ValueError, RecursionError):
-                continue
+        async for words in heard(socket):
             if isinstance(words, dict):
                 broadcast.said.append(words)
 

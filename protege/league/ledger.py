@@ -10,11 +10,11 @@ import json
 import os
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 from protege import ProtegeError, __version__
@@ -31,6 +31,7 @@ FORGETTING: Final = 0.98  # an agent's result counts so much less with every lat
 
 SCRIPTED, CANDIDATE, MEMBER, RETIRED, AGENT = "scripted", "candidate", "member", "retired", "agent"
 
+ENTRY: Final = "name, kind, role, player, hash, run, step, parent, created, rating, deviation, volatility, games"
 TABLES: Final = """
 CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE entries (id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, kind TEXT NOT NULL, role TEXT NOT NULL,
@@ -62,10 +63,9 @@ class LeagueError(ProtegeError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class Entry(Standing):
     """Somebody in the league. Scripted players and copies never change; agents do."""
 
-    id: int
     name: str
     kind: str  # scripted, candidate, member, retired or agent
     role: str  # of the agent it is, or was taken from
@@ -75,12 +75,6 @@ class Entry:
     step: int
     parent: int | None  # the entry it was trained on from
     created: float  # seconds since 1970
-    rating: Rating
-    games: int
-
-    def standing(self) -> Standing:
-        """What the rules look at."""
-        return Standing(self.id, self.rating, self.games)
 
 
 class Game(NamedTuple):
@@ -118,12 +112,10 @@ class Payoff(NamedTuple):
 
     @property
     def games(self) -> int:
-        """All of them."""
         return self.wins + self.draws + self.losses
 
     @property
     def score(self) -> float:
-        """Draws as halves."""
         return self.wins + self.draws / 2
 
 
@@ -147,19 +139,11 @@ def insert_entry(
 ) -> int:  # fmt: skip
     """A new row; returns its number."""
     row = database.execute(
-        "INSERT INTO entries (name, kind, role, player, hash, run, step, parent, created, rating, deviation,"
-        " volatility, games) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
+        f"INSERT INTO entries ({ENTRY}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
         (name, kind, role, player, hash, run, step, parent, time.time(), *rating),
     )
     assert row.lastrowid is not None
     return row.lastrowid
-
-
-def _entry(row: Sequence[Any]) -> Entry:
-    """A row of the table; raises TypeError or ValueError where its numbers are none."""
-    about: dict[str, Any] = dict(zip((field.name for field in fields(Entry)), row[:10]))
-    rating, deviation, volatility, games = row[10:]
-    return Entry(**about, rating=Rating(float(rating), float(deviation), float(volatility)), games=int(games))
 
 
 class Ledger:
@@ -187,7 +171,7 @@ class Ledger:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -202,13 +186,9 @@ class Ledger:
 
     def select(self, where: str, *values: Any) -> list[Entry]:
         """Entries by a condition of SQL, in the order they came."""
-        rows = self._rows(
-            "SELECT id, name, kind, role, player, hash, run, step, parent, created, rating, deviation, volatility,"
-            f" games FROM entries WHERE {where} ORDER BY id",
-            *values,
-        )
+        rows = self._rows(f"SELECT id, {ENTRY} FROM entries WHERE {where} ORDER BY id", *values)
         try:
-            return [_entry(row) for row in rows]
+            return [Entry(row[0], Rating(*map(float, row[10:13])), int(row[13]), *row[1:10]) for row in rows]
         except (TypeError, ValueError) as error:
             raise self._damaged(error) from error
 
@@ -232,11 +212,8 @@ class Ledger:
         match twice would count as two pieces of evidence."""
         low, high = sorted((first, second))
         with self.writing() as database:
-            ((end,),) = database.execute(
-                "INSERT INTO maps VALUES (?, ?, ?)"
-                " ON CONFLICT DO UPDATE SET next = next + excluded.next RETURNING next",
-                (low, high, count),
-            ).fetchall()
+            add = "INSERT INTO maps VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET next = next + excluded.next"
+            ((end,),) = database.execute(f"{add} RETURNING next", (low, high, count)).fetchall()
         return range(end - count, end)
 
     def file(self, results: Sequence[Result], *, ends_period: bool | None = None) -> list[int]:
@@ -257,14 +234,8 @@ class Ledger:
     def report(self, agent: int, games: Sequence[Game]) -> None:
         """File an agent's games. They rate the agent alone: it tries things out, and the others lent themselves."""
         with self.writing() as database:
-            now = time.time()
-            for game in games:
-                database.execute(
-                    "INSERT INTO matches (time, first, second, score, rated, swapped, detail)"
-                    " VALUES (?, ?, ?, ?, 0, ?, ?)",
-                    (now, agent, game.opponent, game.score, game.swapped, json.dumps({"seed": game.seed})),
-                )
-                self._count(database, agent, game.opponent, game.score, rated=False)
+            for opponent, score, seed, swapped in games:
+                self._add_match(database, agent, opponent, score, False, None, swapped, {"seed": seed})
             self._close_period(database)
 
     def close_period(self) -> None:
@@ -289,17 +260,15 @@ class Ledger:
     def retire_surplus(self) -> None:
         """Members leave until no more are left than the limit."""
         with self.writing():
-            members = [entry.standing() for entry in self.entries(MEMBER)]
             main = self.newest_main()
-            for id in to_retire(members, self.rules, frozenset({main.id} if main else ())):
+            for id in to_retire(self.entries(MEMBER), self.rules, frozenset({main.id} if main else ())):
                 self.set_kind(id, RETIRED, "retired", f"more than {self.rules.limit} members")
 
     def require_writable(self) -> None:
         """Raise if the league can only be read."""
         if self.read_only:
-            raise LeagueError(
-                f"league {self.name} can only be read: go on with a copy, protege league init mine --copy {self.name}"
-            )
+            how = f"go on with a copy, protege league init mine --copy {self.name}"
+            raise LeagueError(f"league {self.name} can only be read: {how}")
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -322,20 +291,16 @@ class Ledger:
 
     def payoffs(self, entry: int, *, rated: bool = True) -> dict[int, Payoff]:
         """What an entry scored against each of the others, in rated matches or in training."""
-        rows = self._rows(
-            "SELECT second, wins, draws, losses, recent_score, recent_games FROM payoffs WHERE first = ? AND rated = ?",
-            entry,
-            rated,
-        )
-        return {other: Payoff(won, drawn, lost, Tally(*recent)) for other, won, drawn, lost, *recent in rows}
+        kept = "second, wins, draws, losses, recent_score, recent_games"
+        rows = self._rows(f"SELECT {kept} FROM payoffs WHERE first = ? AND rated = ?", entry, rated)
+        return {other: Payoff(*counts, Tally(score, games)) for other, *counts, score, games in rows}
 
     def history(self, entry: int) -> list[tuple[int, float, Rating, int]]:
         """An entry's ratings: period, time, rating, games in all."""
         rows = self._rows(
             "SELECT period, time, rating, deviation, volatility, history.games FROM history"
-            " JOIN periods ON id = period WHERE entry = ? ORDER BY period",
-            entry,
-        )
+            " JOIN periods ON id = period WHERE entry = ? ORDER BY period", entry,
+        )  # fmt: skip
         return [(number, when, Rating(*rating), games) for number, when, *rating, games in rows]
 
     def styles(self, entry: int, most: int = 100) -> list[dict[str, float]]:
@@ -423,15 +388,10 @@ class Ledger:
 
     def _file(self, database: sqlite3.Connection, result: Result) -> int:
         """One match into the tables; its recording is in its place before the row that names it."""
-        id = database.execute(
-            "INSERT INTO matches (time, first, second, score, rated, map, swapped, detail)"
-            " VALUES (?, ?, ?, ?, 1, ?, ?, ?)",
-            (time.time(), *result[:3], result.map, result.swapped, json.dumps(result.detail)),
-        ).lastrowid  # fmt: skip
-        assert id is not None
-        self._count(database, result.first, result.second, result.score, rated=True)
-        self._count(database, result.second, result.first, 1 - result.score, rated=True)
-        for entry, style in zip((result.first, result.second), result.styles or ()):
+        first, second, score = result[:3]
+        id = self._add_match(database, first, second, score, True, result.map, result.swapped, result.detail)
+        self._count(database, second, first, 1 - score, rated=True)
+        for entry, style in zip((first, second), result.styles or ()):
             database.execute("INSERT INTO styles VALUES (?, ?, ?)", (entry, id, json.dumps(style)))
         if result.recording is not None:
             self.recordings.mkdir(exist_ok=True)
@@ -441,17 +401,27 @@ class Ledger:
             database.execute("UPDATE matches SET recording = ? WHERE id = ?", (path.name, id))
         return id
 
+    def _add_match(
+        self, database: sqlite3.Connection, first: int, second: int, score: float, rated: bool, map: int | None,
+        swapped: bool, detail: Mapping[str, Any],
+    ) -> int:  # fmt: skip
+        """Its row, counted for the first of the two; returns its number."""
+        self._count(database, first, second, score, rated=rated)
+        row = (time.time(), first, second, score, rated, map, swapped, json.dumps(detail))
+        columns = "time, first, second, score, rated, map, swapped, detail"
+        id = database.execute(f"INSERT INTO matches ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row).lastrowid
+        assert id is not None
+        return id
+
     def _count(self, database: sqlite3.Connection, first: int, second: int, score: float, *, rated: bool) -> None:
         assert score in (0, 0.5, 1), f"a game scores 0, 0.5 or 1, not {score}"
         database.execute(
-            "INSERT INTO payoffs VALUES (:first, :second, :rated, :won, :drawn, :lost, :score, 1)"
-            " ON CONFLICT DO UPDATE SET wins = wins + :won, draws = draws + :drawn, losses = losses + :lost,"
-            " recent_score = :keep * recent_score + :score, recent_games = :keep * recent_games + 1",
-            {
-                "first": first, "second": second, "rated": rated, "won": score == 1, "drawn": score == 0.5,
-                "lost": score == 0, "score": score, "keep": FORGETTING,
-            },
-        )  # fmt: skip
+            "INSERT INTO payoffs VALUES (?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT DO UPDATE SET wins = wins + excluded.wins,"
+            " draws = draws + excluded.draws, losses = losses + excluded.losses,"
+            f" recent_score = {FORGETTING} * recent_score + excluded.recent_score,"
+            f" recent_games = {FORGETTING} * recent_games + 1",
+            (first, second, rated, score == 1, score == 0.5, score == 0, score),
+        )
         database.execute("UPDATE entries SET games = games + 1 WHERE id = ?", (first,))
 
     def _close_period(self, database: sqlite3.Connection, *, due: bool | None = None) -> None:
@@ -464,26 +434,24 @@ class Ledger:
         games = [Played(first, second, score, bool(rated)) for first, second, score, rated in rows]
         playing = {player for game in games for player in game[:2]}
         entries = {entry.id: entry for entry in self.entries() if entry.kind != RETIRED or entry.id in playing}
-        before = {id: entry.rating for id, entry in entries.items()}
+        after = period({id: entry.rating for id, entry in entries.items()}, games, self.anchor.id)
         number = database.execute("INSERT INTO periods (time, games) VALUES (?, ?)", (time.time(), len(rows))).lastrowid
         database.execute("UPDATE matches SET period = ? WHERE period IS NULL", (number,))
-        for id, rating in period(before, games, self.anchor.id).items():
-            if rating == before[id] and id != self.anchor.id:
-                continue
-            database.execute("UPDATE entries SET rating = ?, deviation = ?, volatility = ? WHERE id = ?", (*rating, id))
-            row = (id, number, *rating, entries[id].games)
-            database.execute("INSERT INTO history VALUES (?, ?, ?, ?, ?, ?)", row)
+        for id, rating in after.items():
+            if rating != entries[id].rating or id == self.anchor.id:
+                new = "UPDATE entries SET rating = ?, deviation = ?, volatility = ? WHERE id = ?"
+                database.execute(new, (*rating, id))
+                row = (id, number, *rating, entries[id].games)
+                database.execute("INSERT INTO history VALUES (?, ?, ?, ?, ?, ?)", row)
         self.retire_surplus()
 
     def _drop_old_recordings(self) -> None:
         """Keep the newest of every entry: a recording goes when neither side needs it any more."""
-        kept: dict[int, int] = {}
+        kept: Counter[int] = Counter()
         rows = self._rows("SELECT id, first, second FROM matches WHERE recording IS NOT NULL ORDER BY id DESC")
         for id, first, second in rows:
-            sides = (first, second)
-            is_needed = any(kept.get(entry, 0) < self.rules.recordings for entry in sides)
-            for entry in sides:
-                kept[entry] = kept.get(entry, 0) + 1
+            is_needed = min(kept[first], kept[second]) < self.rules.recordings
+            kept.update((first, second))
             if not is_needed:
                 with self.writing() as database:
                     database.execute("UPDATE matches SET recording = NULL WHERE id = ?", (id,))

@@ -47,9 +47,6 @@ def ppo(seconds: float) -> Figures:
     return figures | training(max(20.0, 2 * seconds)) | _beside_others(max(15.0, seconds))
 
 
-# --- chunks ----------------------------------------------------------------------------------------------------------
-
-
 def _chunks(mechs: int, rounds: int) -> Figures:
     torch.manual_seed(1)
     network = PilotNetwork()
@@ -138,9 +135,6 @@ def _by_steps(network: PilotNetwork, seen: Tensors, taken: Tensors, starts: Tens
         torch.autograd.backward(whole.sum())
         found.append(whole.detach())
     return torch.cat(found, 1)
-
-
-# --- whole trainings -------------------------------------------------------------------------------------------------
 
 
 def training(slice_s: float, slices: int = SLICES) -> Figures:
