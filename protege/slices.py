@@ -4,9 +4,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+
+from protege.train.loop import Observer, train
+from protege.train.session import Trainer
 
 Figures = dict[str, Any]
 Side = Callable[[], tuple[int, float]]  # a little work: how much was done, in how many seconds
@@ -67,3 +72,24 @@ class Child:
     def close(self) -> None:
         """End its input, and wait for it to end as well."""
         self._process.communicate()
+
+
+class _Clock(Observer):
+    def __init__(self) -> None:
+        self.began = self.ended = 0.0
+        self.steps = 0
+        self.figures: dict[str, float] = {}
+
+    def started(self, report: dict[str, str], progress: float) -> None:
+        self.began = time.perf_counter()
+
+    def progressed(self, step: int, progress: float, figures: dict[str, float]) -> None:
+        self.ended, self.steps, self.figures = time.perf_counter(), step, figures
+
+
+def training_rate(trainer: Trainer, config: Any) -> tuple[float, dict[str, float]]:
+    """Steps a second of a whole training, from its first rollout to its last report, and the figures in that."""
+    clock = _Clock()
+    with TemporaryDirectory() as folder:
+        train(trainer, config, clock, folder=Path(folder))
+    return clock.steps / (clock.ended - clock.began), clock.figures

@@ -5,7 +5,6 @@ A web page from elsewhere that is open on this machine can send requests here, a
 forget them: the name asked for must be ours; a browser that says which site asks must name this one; bodies are small.
 """
 
-import hmac
 import ipaddress
 import socket
 from contextlib import suppress
@@ -46,16 +45,10 @@ def _number(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 class Guard:
     """An application behind the rules."""
 
-    def __init__(self, app: ASGIApp, host: str, token: str) -> None:
-        self.app, self._token = app, token
-        self.names, self.any_address = {*LOOPBACK}, not is_loopback(host)
+    def __init__(self, app: ASGIApp, host: str) -> None:
+        self.app, self.names, self.any_address = app, {*LOOPBACK}, not is_loopback(host)
         if self.any_address:
             self.names |= {host.lower(), socket.gethostname().lower(), f"{socket.gethostname().lower()}.local"}
-
-    def knows(self, authorization: str | None) -> bool:
-        """Whether an Authorization header carries the token."""
-        given = (authorization or "").removeprefix("Bearer ").encode()
-        return hmac.compare_digest(given, self._token.encode())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):

@@ -27,6 +27,9 @@ FULL: Final = 1013  # "try again later" among the websocket codes
 HOPELESS: Final = 4000  # our own: the view cannot be opened, and the text before it said why
 
 
+Messages = asyncio.Queue[bytes | str | None]  # to a viewer: pictures, texts about what is wrong, and None at the end
+
+
 class LiveView(Protocol):
     """A game that goes on."""
 
@@ -59,8 +62,6 @@ class Views(Protocol):
     """What of a game can be watched."""
 
     @property
-    def game(self) -> str: ...
-    @property
     def style(self) -> Sequence[Metric]: ...  # what a league tells of how its players play
     @property
     def page(self) -> Page: ...
@@ -86,12 +87,13 @@ async def heard(viewer: WebSocket) -> AsyncIterator[Any]:
         yield words
 
 
-async def until_one_ends(*work: Coroutine[Any, Any, None]) -> None:
-    """Run several things at once; when the first one ends, so do the others."""
+async def until_one_ends(leave: Callable[[], None], *work: Coroutine[Any, Any, None]) -> None:
+    """Run several things at once; when the first one ends, `leave` is called at once, and the others end as well."""
     tasks = [asyncio.create_task(one) for one in work]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
+        leave()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -101,20 +103,20 @@ class Broadcast:
     """One live view, its thread and its viewers. All but `_play` runs in the event loop."""
 
     def __init__(self, open_view: Callable[[], LiveView], name: str) -> None:
-        self.viewers: set[asyncio.Queue[bytes | str | None]] = set()
+        self.viewers: set[Messages] = set()
         self.said: deque[Mapping[str, Any]] = deque(maxlen=MOST_SAID)  # by viewers since the last tick
         self._open = open_view
         self._loop = asyncio.get_running_loop()
         self._closed = threading.Event()
         threading.Thread(target=self._play, name=name, daemon=True).start()
 
-    def enter(self) -> asyncio.Queue[bytes | str | None]:
-        """A viewer's messages: pictures, texts about what is wrong, and None at the end."""
-        messages: asyncio.Queue[bytes | str | None] = asyncio.Queue(MOST_WAITING)
+    def enter(self) -> Messages:
+        """A viewer's messages."""
+        messages: Messages = asyncio.Queue(MOST_WAITING)
         self.viewers.add(messages)
         return messages
 
-    def leave(self, messages: asyncio.Queue[bytes | str | None]) -> bool:
+    def leave(self, messages: Messages) -> bool:
         """True when that was the last viewer: then the live view ends."""
         self.viewers.discard(messages)
         if not self.viewers:
@@ -173,21 +175,22 @@ class LiveViews:
             self.broadcasts[key] = Broadcast(lambda: views.open(kind, settings), f"{kind} {game}")
         broadcast = self.broadcasts[key]
         messages = broadcast.enter()
-        try:
-            await until_one_ends(self._listen(socket, broadcast), self._send(socket, messages))
-        finally:
+
+        def leave() -> None:
             if broadcast.leave(messages):
                 self.broadcasts.pop(key, None)
 
-    async def _send(self, socket: WebSocket, messages: asyncio.Queue[bytes | str | None]) -> None:
-        failed = False
+        await until_one_ends(leave, self._listen(socket, broadcast), self._send(socket, messages))
+
+    async def _send(self, socket: WebSocket, messages: Messages) -> None:
+        code = 1011
         while (message := await messages.get()) is not None:
             if isinstance(message, str):
-                failed = True
+                code = HOPELESS
                 await socket.send_text(message)
             else:
                 await socket.send_bytes(message)
-        await socket.close(HOPELESS if failed else 1011)
+        await socket.close(code)
 
     async def _listen(self, socket: WebSocket, broadcast: Broadcast) -> None:
         async for words in heard(socket):

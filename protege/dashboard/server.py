@@ -4,6 +4,7 @@ Reads files and knows no game: whoever starts it hands in what can be watched an
 """
 
 import asyncio
+import hmac
 import io
 import json
 import math
@@ -66,32 +67,25 @@ class Order(msgspec.Struct, forbid_unknown_fields=True):
 class Pages:
     """The answers, one method for each address."""
 
-    def __init__(self, folder: Path, games: Mapping[str, Views]) -> None:
-        self.folder, self.games = folder, games
+    def __init__(self, folder: Path, games: Mapping[str, Views], token: str) -> None:
+        self.folder, self.games, self._token = folder, games, token
         self.feeds, self.live = Feeds(folder), LiveViews(games)
         self.viewers = 0
         self._leagues_turn = threading.Lock()
         self._reports: dict[str, tuple[object, dict[str, Any]]] = {}  # by league: as of when, and all about it
-        self.guard: Guard | None = None
 
     def routes(self) -> list[Route | WebSocketRoute | Mount]:
         """Every address there is."""
-        run = "/api/runs/{name}"
+        answers = {
+            "about": self.about, "token": self.token, "leagues": self.leagues, "leagues/{name}": self.league,
+            "games/{game}": self.game, "games/{game}/scores": self.scores, "games/{game}/file": self.file,
+            "runs": self.runs, "runs/{name}": self.run, "runs/{name}/series": self.series,
+            "runs/{name}/metrics.csv": self.csv, "runs/{name}/recordings/{file}": self.recording,
+        }  # fmt: skip
         drawn = {name: views.page.static for name, views in self.games.items()}  # by each game itself, from its folder
         return [
-            Route("/api/about", self.about),
-            Route("/api/token", self.token),
-            Route("/api/runs", self.runs),
-            Route(run, self.run),
-            Route(f"{run}/series", self.series),
-            Route(f"{run}/metrics.csv", self.csv),
-            Route(f"{run}/recordings/{{file}}", self.recording),
-            Route(f"{run}/commands", self.command, methods=["POST"]),
-            Route("/api/games/{game}", self.game),
-            Route("/api/games/{game}/scores", self.scores),
-            Route("/api/games/{game}/file", self.file),
-            Route("/api/leagues", self.leagues),
-            Route("/api/leagues/{name}", self.league),
+            *(Route(f"/api/{path}", answer) for path, answer in answers.items()),
+            Route("/api/runs/{name}/commands", self.command, methods=["POST"]),
             WebSocketRoute("/api/feed", self.feed),
             WebSocketRoute("/api/games/{game}/{kind}", self.live.watch),
             *(Mount(f"/games/{name}", StaticFiles(directory=folder)) for name, folder in drawn.items() if folder),
@@ -227,10 +221,10 @@ class Pages:
                     wanted.update(told.watch)
                     changed.set()
 
-        try:
-            await until_one_ends(listen(), self._tell(viewer, wanted, changed))
-        finally:
+        def leave() -> None:
             self.viewers -= 1
+
+        await until_one_ends(leave, listen(), self._tell(viewer, wanted, changed))
 
     async def _tell(self, viewer: WebSocket, wanted: dict[str, Place], changed: asyncio.Event) -> None:
         loop = asyncio.get_running_loop()
@@ -262,7 +256,8 @@ class Pages:
         return self.games[game]
 
     def _is_trusted(self, request: Request) -> bool:
-        return self.guard is not None and self.guard.knows(request.headers.get("authorization"))
+        given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        return hmac.compare_digest(given.encode(), self._token.encode())
 
 
 def _about(name: str, views: Views) -> dict[str, Any]:
@@ -292,10 +287,8 @@ def _as_answer(request: Request, error: Exception) -> Response:
 
 def make_app(folder: Path, games: Mapping[str, Views], host: str, token: str) -> ASGIApp:
     """The application, behind its guard."""
-    pages = Pages(folder, games)
-    app = Starlette(routes=pages.routes(), exception_handlers={ProtegeError: _as_answer})
-    pages.guard = Guard(app, host, token)
-    return pages.guard
+    app = Starlette(routes=Pages(folder, games, token).routes(), exception_handlers={ProtegeError: _as_answer})
+    return Guard(app, host)
 
 
 @dataclass(frozen=True)

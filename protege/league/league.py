@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import protege
 from protege.league import ledger, matchmaking
+from protege.league.glicko import Rating
 from protege.league.ledger import AGENT, CANDIDATE, FILE, MEMBER, RETIRED, SCRIPTED, Entry, LeagueError, Ledger
 from protege.league.matchmaking import EXPLOITERS, MAIN, MAIN_EXPLOITER, Rules, Tally, Verdict
 from protege.runs.files import replacing
@@ -148,16 +149,14 @@ class League(Ledger):
     ) -> Entry:  # fmt: skip
         """Take a copy of a checkpoint; one that is here already is not taken twice."""
         digest = self._take(checkpoint)
-        with self.writing() as database:
+        with self.writing():
             there = self.select("hash = ?", digest)
             if there:
                 return there[0]
             if name and self.select("name = ?", name):
                 raise LeagueError(f"league {self.name} has an entry {name!r} already: choose another name")
             name = name or self._free_name(callsign(digest))
-            id = ledger.insert_entry(
-                database, name=name, kind=kind, role=role, hash=digest, run=run, step=step, parent=parent
-            )
+            id = self.execute(ledger.NEW_ENTRY, name, kind, role, "", digest, run, step, parent, time.time(), *Rating())
             self.note(id, "added", f"as {kind}" + (f", from {run} at step {step:,}" if run else ""))
             self.retire_surplus()
             return self.by_id(id)
@@ -204,8 +203,7 @@ class League(Ledger):
         found = self.select("hash = ?", _hash(checkpoint))
         if not found:
             return None
-        with self.writing() as database:
-            database.execute("UPDATE entries SET parent = ? WHERE id = ?", (found[0].id, agent))
+        self.execute("UPDATE entries SET parent = ? WHERE id = ?", found[0].id, agent)
         return found[0]
 
     def opponents(self, agent: int) -> tuple[list[Entry], list[float]]:
@@ -253,8 +251,6 @@ class League(Ledger):
             self.set_kind(me.id, RETIRED, "retired", f"begins again: {reason}")
             return self._new_agent(me.run, me.role)
 
-    # Inside.
-
     def _exploited(self, me: Entry) -> Tally:
         """An exploiter's recent games against whomever of its targets it scores least; none until it knows them all."""
         met = self.payoffs(me.id, rated=False)
@@ -274,8 +270,9 @@ class League(Ledger):
         return members or [entry.id for entry in learned] or [self.anchor.id]
 
     def _new_agent(self, run: str, role: str) -> Entry:
-        with self.writing() as database:
-            id = ledger.insert_entry(database, name=self._free_name(run), kind=AGENT, role=role, run=run)
+        with self.writing():
+            name = self._free_name(run)
+            id = self.execute(ledger.NEW_ENTRY, name, AGENT, role, "", None, run, 0, None, time.time(), *Rating())
             self.note(id, "joined", f"as {role}")
             return self.by_id(id)
 

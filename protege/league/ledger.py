@@ -1,9 +1,7 @@
 """What happened in a league, in one SQLite file: entries, every match, payoffs, ratings period by period, events.
 
-Everything written goes in whole transactions, so a kill at any moment loses at most what was just being filed, and
-several processes can use a league at once. Matches, ratings and events are only ever added. The ratings of a period are
-computed from those before it and written together. Hides the tables; knows no game, no file of a player and no rules
-beyond when a period ends and who must leave then.
+Everything is written in whole transactions, so a kill at any moment loses at most what was just being filed, and
+several processes can use a league at once. Matches, ratings and events are only ever added. Knows no game.
 """
 
 import json
@@ -12,7 +10,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
@@ -32,6 +30,7 @@ FORGETTING: Final = 0.98  # an agent's result counts so much less with every lat
 SCRIPTED, CANDIDATE, MEMBER, RETIRED, AGENT = "scripted", "candidate", "member", "retired", "agent"
 
 ENTRY: Final = "name, kind, role, player, hash, run, step, parent, created, rating, deviation, volatility, games"
+NEW_ENTRY: Final = f"INSERT INTO entries ({ENTRY}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)"
 TABLES: Final = """
 CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE entries (id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, kind TEXT NOT NULL, role TEXT NOT NULL,
@@ -129,31 +128,16 @@ def create_ledger(
         database.executemany("INSERT INTO about VALUES (?, ?)", [(k, json.dumps(v)) for k, v in about.items()])
         for name in scripted:
             rating = Rating(deviation=0.0) if name == anchor else Rating()
-            insert_entry(database, name=name, kind=SCRIPTED, player=name, rating=rating)
+            database.execute(NEW_ENTRY, (name, SCRIPTED, "", name, None, "", 0, None, time.time(), *rating))
         database.execute("COMMIT")
-
-
-def insert_entry(
-    database: sqlite3.Connection, *, name: str, kind: str, role: str = "", player: str = "", hash: str | None = None,
-    run: str = "", step: int = 0, parent: int | None = None, rating: Rating = Rating(),
-) -> int:  # fmt: skip
-    """A new row; returns its number."""
-    row = database.execute(
-        f"INSERT INTO entries ({ENTRY}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
-        (name, kind, role, player, hash, run, step, parent, time.time(), *rating),
-    )
-    assert row.lastrowid is not None
-    return row.lastrowid
 
 
 class Ledger:
     """An open file. One thread at a time."""
 
     def __init__(self, folder: Path, *, read_only: bool = False) -> None:
-        self.folder = folder
-        self.name = folder.name
-        self.path = folder / FILE
-        self.recordings = folder / "recordings"
+        self.folder, self.name = folder, folder.name
+        self.path, self.recordings = folder / FILE, folder / "recordings"
         self.read_only = read_only or not os.access(folder, os.W_OK)
         with self._explained():
             self._database = self._open()
@@ -222,9 +206,9 @@ class Ledger:
         The rating period ends with them or stays open, as `ends_period` says; else it ends when enough games are filed.
         """
         try:
-            with self.writing() as database:
-                ids = [self._file(database, result) for result in results]
-                self._close_period(database, due=ends_period)
+            with self.writing():
+                ids = [self._file(result) for result in results]
+                self._close_period(due=ends_period)
             if any(result.recording is not None for result in results):
                 self._drop_old_recordings()
         except OSError as error:
@@ -233,26 +217,25 @@ class Ledger:
 
     def report(self, agent: int, games: Sequence[Game]) -> None:
         """File an agent's games. They rate the agent alone: it tries things out, and the others lent themselves."""
-        with self.writing() as database:
+        with self.writing():
             for opponent, score, seed, swapped in games:
-                self._add_match(database, agent, opponent, score, False, None, swapped, {"seed": seed})
-            self._close_period(database)
+                self._add_match(agent, opponent, score, False, None, swapped, {"seed": seed})
+            self._close_period()
 
     def close_period(self) -> None:
         """End the rating period now, if anything was played in it."""
-        with self.writing() as database:
-            self._close_period(database, due=True)
+        with self.writing():
+            self._close_period(due=True)
 
     def note(self, entry: int, kind: str, text: str) -> None:
         """Something that happened to an entry."""
-        with self.writing() as database:
-            row = (time.time(), entry, kind, text)
-            database.execute("INSERT INTO events (time, entry, kind, text) VALUES (?, ?, ?, ?)", row)
+        new = "INSERT INTO events (time, entry, kind, text) VALUES (?, ?, ?, ?)"
+        self.execute(new, time.time(), entry, kind, text)
 
     def set_kind(self, entry: int, kind: str, event: str, reason: str) -> None:
         """An entry becomes a member, and whoever is too many then retires; or it retires itself."""
-        with self.writing() as database:
-            database.execute("UPDATE entries SET kind = ? WHERE id = ?", (kind, entry))
+        with self.writing():
+            self.execute("UPDATE entries SET kind = ? WHERE id = ?", kind, entry)
             self.note(entry, event, reason)
             if kind == MEMBER:
                 self.retire_surplus()
@@ -270,6 +253,11 @@ class Ledger:
             how = f"go on with a copy, protege league init mine --copy {self.name}"
             raise LeagueError(f"league {self.name} can only be read: {how}")
 
+    def execute(self, query: str, *values: Any) -> int:
+        """Change something, in a transaction of its own unless inside another; returns the number of a new row."""
+        with self.writing() as database:
+            return database.execute(query, values).lastrowid or 0
+
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction: all of what follows, or none of it. Inside another one, a part of that."""
@@ -277,15 +265,9 @@ class Ledger:
         if self._database.in_transaction:
             yield self._database
             return
-        with self._explained():
-            self._database.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._database
-                self._database.execute("COMMIT")
-            except BaseException:
-                with suppress(sqlite3.Error):
-                    self._database.execute("ROLLBACK")
-                raise
+        with self._explained(), self._database as database:  # commits, or rolls back
+            database.execute("BEGIN IMMEDIATE")
+            yield database
 
     # Looking back.
 
@@ -329,8 +311,6 @@ class Ledger:
     def write_to(self, path: Path) -> None:
         """The whole ledger as one compact file."""
         self._rows("VACUUM INTO ?", str(path))
-
-    # Inside.
 
     def _open(self) -> sqlite3.Connection:
         # A file nobody writes is read as it is, as SQLite would want to keep files of its own beside it. Where somebody
@@ -386,63 +366,58 @@ class Ledger:
             raise LeagueError(f"league {self.name} has no entry {value!r}")
         return found[0]
 
-    def _file(self, database: sqlite3.Connection, result: Result) -> int:
+    def _file(self, result: Result) -> int:
         """One match into the tables; its recording is in its place before the row that names it."""
         first, second, score = result[:3]
-        id = self._add_match(database, first, second, score, True, result.map, result.swapped, result.detail)
-        self._count(database, second, first, 1 - score, rated=True)
+        id = self._add_match(first, second, score, True, result.map, result.swapped, result.detail)
+        self._count(second, first, 1 - score, rated=True)
         for entry, style in zip((first, second), result.styles or ()):
-            database.execute("INSERT INTO styles VALUES (?, ?, ?)", (entry, id, json.dumps(style)))
+            self.execute("INSERT INTO styles VALUES (?, ?, ?)", entry, id, json.dumps(style))
         if result.recording is not None:
             self.recordings.mkdir(exist_ok=True)
             path = self._recording(id)
             with replacing(path) as draft:
                 draft.write_bytes(result.recording)
-            database.execute("UPDATE matches SET recording = ? WHERE id = ?", (path.name, id))
+            self.execute("UPDATE matches SET recording = ? WHERE id = ?", path.name, id)
         return id
 
     def _add_match(
-        self, database: sqlite3.Connection, first: int, second: int, score: float, rated: bool, map: int | None,
-        swapped: bool, detail: Mapping[str, Any],
-    ) -> int:  # fmt: skip
+        self, first: int, second: int, score: float, rated: bool, map: int | None, swapped: bool, detail: object
+    ) -> int:
         """Its row, counted for the first of the two; returns its number."""
-        self._count(database, first, second, score, rated=rated)
-        row = (time.time(), first, second, score, rated, map, swapped, json.dumps(detail))
+        self._count(first, second, score, rated=rated)
+        row = time.time(), first, second, score, rated, map, swapped, json.dumps(detail)
         columns = "time, first, second, score, rated, map, swapped, detail"
-        id = database.execute(f"INSERT INTO matches ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row).lastrowid
-        assert id is not None
-        return id
+        return self.execute(f"INSERT INTO matches ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", *row)
 
-    def _count(self, database: sqlite3.Connection, first: int, second: int, score: float, *, rated: bool) -> None:
+    def _count(self, first: int, second: int, score: float, *, rated: bool) -> None:
         assert score in (0, 0.5, 1), f"a game scores 0, 0.5 or 1, not {score}"
-        database.execute(
+        self.execute(
             "INSERT INTO payoffs VALUES (?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT DO UPDATE SET wins = wins + excluded.wins,"
             " draws = draws + excluded.draws, losses = losses + excluded.losses,"
             f" recent_score = {FORGETTING} * recent_score + excluded.recent_score,"
             f" recent_games = {FORGETTING} * recent_games + 1",
-            (first, second, rated, score == 1, score == 0.5, score == 0, score),
-        )
-        database.execute("UPDATE entries SET games = games + 1 WHERE id = ?", (first,))
+            first, second, rated, score == 1, score == 0.5, score == 0, score,
+        )  # fmt: skip
+        self.execute("UPDATE entries SET games = games + 1 WHERE id = ?", first)
 
-    def _close_period(self, database: sqlite3.Connection, *, due: bool | None = None) -> None:
+    def _close_period(self, *, due: bool | None = None) -> None:
         """Everybody's rating from those before the period, written together; then whoever is too many retires."""
         if due is False:
             return
-        rows = database.execute("SELECT first, second, score, rated FROM matches WHERE period IS NULL").fetchall()
+        rows = self._rows("SELECT first, second, score, rated FROM matches WHERE period IS NULL")
         if not rows or not (due or len(rows) >= self.rules.period_games):
             return
         games = [Played(first, second, score, bool(rated)) for first, second, score, rated in rows]
         playing = {player for game in games for player in game[:2]}
         entries = {entry.id: entry for entry in self.entries() if entry.kind != RETIRED or entry.id in playing}
         after = period({id: entry.rating for id, entry in entries.items()}, games, self.anchor.id)
-        number = database.execute("INSERT INTO periods (time, games) VALUES (?, ?)", (time.time(), len(rows))).lastrowid
-        database.execute("UPDATE matches SET period = ? WHERE period IS NULL", (number,))
+        number = self.execute("INSERT INTO periods (time, games) VALUES (?, ?)", time.time(), len(rows))
+        self.execute("UPDATE matches SET period = ? WHERE period IS NULL", number)
         for id, rating in after.items():
             if rating != entries[id].rating or id == self.anchor.id:
-                new = "UPDATE entries SET rating = ?, deviation = ?, volatility = ? WHERE id = ?"
-                database.execute(new, (*rating, id))
-                row = (id, number, *rating, entries[id].games)
-                database.execute("INSERT INTO history VALUES (?, ?, ?, ?, ?, ?)", row)
+                self.execute("UPDATE entries SET rating = ?, deviation = ?, volatility = ? WHERE id = ?", *rating, id)
+                self.execute("INSERT INTO history VALUES (?, ?, ?, ?, ?, ?)", id, number, *rating, entries[id].games)
         self.retire_surplus()
 
     def _drop_old_recordings(self) -> None:
@@ -453,8 +428,7 @@ class Ledger:
             is_needed = min(kept[first], kept[second]) < self.rules.recordings
             kept.update((first, second))
             if not is_needed:
-                with self.writing() as database:
-                    database.execute("UPDATE matches SET recording = NULL WHERE id = ?", (id,))
+                self.execute("UPDATE matches SET recording = NULL WHERE id = ?", id)
                 # Never by the name in the row, which in a league from elsewhere could be that of any file.
                 self._recording(id).unlink(missing_ok=True)
 

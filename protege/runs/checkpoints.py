@@ -1,9 +1,8 @@
 """Save, load and refuse training state. One checkpoint is one safetensors file; its header holds one JSON document.
 
-Weights go in under their own names. Everything else (optimisers, counters, generators, game memory) goes in as nested
-dictionaries, lists, numbers, tensors and arrays, and comes out exactly as it was. A file is replaced only by a whole
-one, so a kill during a save leaves the one before. Nothing is ever unpickled: a checkpoint cannot run code. What is
-damaged, foreign or of another version is refused with one line that says what to do.
+Weights go in under their own names; everything else as nested dictionaries, lists, numbers, tensors and arrays, which
+come out exactly as they were. Nothing is ever unpickled: a checkpoint cannot run code. What is damaged, foreign or of
+another version is refused with one line that says what to do.
 """
 
 import json
@@ -100,16 +99,11 @@ def load(path: Path, *, kind: str | None = None, task_version: int | None = None
     if kind is not None and document["kind"] != kind:
         raise CheckpointMismatch(f"{path} is a checkpoint of {document['kind']}, expected {kind}")
     if task_version is not None and document["task_version"] != task_version:
-        raise CheckpointMismatch(
-            f"{path} was trained on task version {document['task_version']}, this is version {task_version}: "
-            f"train anew, or use what it was {made}"
-        )
-    return Checkpoint(
-        path,
-        tensors={name: tensor for name, tensor in stored.items() if not name.startswith(STATE)},
-        state=_lower(document["state"], stored),
-        **{key: document[key] for key in ("kind", "task_version", "saved", "protege", "commit")},
-    )
+        versions = f"was trained on task version {document['task_version']}, this is version {task_version}"
+        raise CheckpointMismatch(f"{path} {versions}: train anew, or use what it was {made}")
+    tensors = {name: tensor for name, tensor in stored.items() if not name.startswith(STATE)}
+    about = {key: document[key] for key in ("kind", "task_version", "saved", "protege", "commit")}
+    return Checkpoint(path, tensors, _lower(document["state"], stored), **about)
 
 
 # The state as JSON. What JSON does not know becomes an object with one key that starts with "$".

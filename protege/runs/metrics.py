@@ -1,9 +1,7 @@
 """What a run measured: declared metrics, their values over time, and events, in one SQLite file.
 
-One process writes (`MetricWriter`), any number read meanwhile (`MetricLog`). Every metric is declared once, with its
-meaning and all that terminal and page need to show it; logging an undeclared one raises. What was logged is in the file
-when the call returns, so a killed process loses nothing. Hides the tables and how long series shrink to what a chart
-can show.
+One process writes (`MetricWriter`), any number read meanwhile (`MetricLog`). Every metric is declared once, with all
+that terminal and page need to show it. What was logged is in the file when the call returns, so a kill loses nothing.
 """
 
 import csv
@@ -17,7 +15,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from numbers import Real
@@ -110,7 +108,6 @@ class Event(NamedTuple):
 class Series:
     """A metric in columns. Where there are more values than points asked for, a point is a stretch of values."""
 
-    name: str
     row: int  # as `since_row` it gives only what came later
     steps: list[int]  # of the last value in each stretch
     times: list[float]
@@ -179,7 +176,7 @@ class MetricLog:
         )  # fmt: skip
         ends, steps, mean, low, high = ([row[column] for row in rows] for column in range(5))
         times, newest = [end / MICROSECOND for end in ends], ends[-1] if ends else since_row
-        return Series(name, newest, steps, times, mean, low, high)
+        return Series(newest, steps, times, mean, low, high)
 
     def events(self, since: int = 0, most: int = 200) -> list[Event]:
         """The newest events after number `since`, oldest first."""
@@ -249,13 +246,13 @@ class MetricWriter(MetricLog):
         for metric in metrics:
             named = {*(metric.interval or ()), metric.baseline} - {""}
             assert named <= set(names), f"metric {metric.name} names {named - set(names)}, which nobody declares"
+        rows = [(*map(about.pop, PLAIN), json.dumps(about)) for about in map(asdict, metrics)]
         with self._transaction() as database:
             database.executemany(
                 f"INSERT INTO metrics ({', '.join(PLAIN)}, shown) VALUES (?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT (name) DO UPDATE SET unit = excluded.unit, meaning = excluded.meaning,"
-                " family = excluded.family, better = excluded.better, shown = excluded.shown",
-                [_row(metric) for metric in metrics],
-            )
+                " family = excluded.family, better = excluded.better, shown = excluded.shown", rows,
+            )  # fmt: skip
         ids = dict(self._rows("SELECT name, id FROM metrics"))
         self._ids = {name: ids[name] for name in names}
         newest = "SELECT coalesce(max((SELECT max(row) FROM points WHERE metric = id)), 0) FROM metrics"
@@ -305,15 +302,9 @@ class MetricWriter(MetricLog):
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._turn:
             try:
-                database = self._opened()
-                database.execute("BEGIN IMMEDIATE")
-                try:
+                with self._opened() as database:  # commits, or rolls back
+                    database.execute("BEGIN IMMEDIATE")
                     yield database
-                    database.execute("COMMIT")
-                except BaseException:
-                    with suppress(sqlite3.Error):  # a full disk has rolled back already
-                        database.execute("ROLLBACK")
-                    raise
             except sqlite3.Error as error:
                 raise MetricError(f"{self.path} cannot be written: {error}") from error
 
@@ -322,12 +313,6 @@ def near(name: str, known: Iterable[str]) -> str:
     """The end of an error message that offers similar names."""
     found = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
     return f"; did you mean {' or '.join(found)}?" if found else ""
-
-
-def _row(metric: Metric) -> tuple[str, ...]:
-    about = asdict(metric)
-    plain = [about.pop(name) for name in PLAIN]
-    return (*plain, json.dumps(about))
 
 
 def _metric(name: str, unit: str, meaning: str, family: str, better: str, shown: str) -> Metric:

@@ -1,8 +1,7 @@
 """A run on disk: what was trained and how, what was measured, what it was told to do, and who is training it.
 
-Owns every path and file name inside the runs folder. One process at a time trains a run (`create_run`, `resume_run`)
-and hands in numbers and events; anyone may read it meanwhile (`open_run`) and send it commands. A lock that the
-operating system frees when a process dies tells who is training, so a kill at any moment leaves a run that opens.
+Owns every path and file name inside the runs folder. One process at a time trains a run, under a lock that the system
+frees when it dies, so a kill at any moment leaves a run that opens; anyone may read it meanwhile and send it commands.
 Knows no game, no learner and no tensor.
 """
 
@@ -18,7 +17,6 @@ from dataclasses import asdict, dataclass, is_dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self
 
 import msgspec
@@ -131,7 +129,7 @@ class Run:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, at: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -149,8 +147,8 @@ class Run:
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise RunError(f"run {self.name} cannot be used, its run.json is damaged: {error}") from error
         if info.format != FORMAT:
-            made = f"it was made by Protege {info.protege}"
-            raise RunError(f"run {self.name} has format {info.format}, expected {FORMAT}: {made}")
+            found = f"run {self.name} has format {info.format}, expected {FORMAT}"
+            raise RunError(f"{found}: it was made by Protege {info.protege}")
         return info
 
     def is_training(self) -> bool:
@@ -220,7 +218,7 @@ class Training(Run):
         self._ending: Status = "finished"
         self.command_offset = self._inbox_size()  # how far the inbox was read; a checkpoint may keep it
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, at: object) -> None:
         if error is not None:
             self._ending = "stopped" if isinstance(error, KeyboardInterrupt | SystemExit) else "crashed"
             with suppress(MetricError):  # a full disk may be what ended it
@@ -320,10 +318,7 @@ def create_run(
     game: str, learner: str, config: object, metrics: Sequence[Metric], *, score: str | None = None,
     unit: str = "step", name: str | None = None, folder: Path | None = None,
 ) -> Training:  # fmt: skip
-    """A new run of this process, which counts its steps in `unit`s.
-
-    `config` is a dataclass or a mapping; `score` is the metric that ranks runs.
-    """
+    """A new run of this process. `config` is a dataclass or a mapping; `score` is the metric that ranks runs."""
     assert score in {None, *(metric.name for metric in metrics)}, f"score metric {score} is not declared"
     settings = plain(config)
     path = _make_folder(runs_folder(folder), name, f"{game}-{learner}-{datetime.now():%Y%m%d-%H%M%S}")

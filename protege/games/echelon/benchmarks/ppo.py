@@ -19,8 +19,7 @@ from protege.games.echelon.training.trainer import TRAINER
 from protege.games.echelon.world.mechs import find_roster
 from protege.kernels import cache_root
 from protege.learn.rollout import Tensors
-from protege.slices import Figures, medians
-from protege.train.timing import training_rate
+from protege.slices import Figures, medians, training_rate
 
 STEPS: Final = 512
 CHUNK: Final = 16

@@ -144,10 +144,8 @@ def replay(seconds: float, capacity: int = 15_000_000) -> Figures:
     """
     count, rounds, values = 512, 64, len(PACKING.scale)
     plain_capacity, plain_bytes = min(capacity, 1_000_000), 8 * values + 32  # bytes a step
-    needed, free = (
-        bytes_needed(PACKING, capacity) + plain_capacity * plain_bytes + 10**9,
-        psutil.virtual_memory().available,
-    )
+    needed = bytes_needed(PACKING, capacity) + plain_capacity * plain_bytes + 10**9
+    free = psutil.virtual_memory().available
     if needed > free:
         raise ProtegeError(f"this benchmark needs {needed / 1e9:.1f} GB of free memory; there are {free / 1e9:.1f} GB")
     random = np.random.default_rng(1)

@@ -13,9 +13,8 @@ from protege.dashboard.process import READY, ServerProcess
 from protege.games.tempest.training.config import PRESETS, TempestConfig
 from protege.games.tempest.training.trainer import TRAINER
 from protege.runs.run import Training
-from protege.slices import Child, Figures, medians
+from protege.slices import Child, Figures, medians, training_rate
 from protege.train.loop import LOG_SECONDS, Observer, train
-from protege.train.timing import training_rate
 
 VIEWERS = 20  # of the dashboard; each follows the run's news and its live game
 NEVER = 1e9
