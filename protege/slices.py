@@ -75,11 +75,6 @@ class Child:
 
 
 class _Clock(Observer):
-    def __init__(self) -> None:
-        self.began = self.ended = 0.0
-        self.steps = 0
-        self.figures: dict[str, float] = {}
-
     def started(self, report: dict[str, str], progress: float) -> None:
         self.began = time.perf_counter()
 

@@ -141,8 +141,6 @@ class League(Ledger):
             raise LeagueError(f"the checkpoint of {entry.name} cannot be read, {path}: {error.strerror}") from error
         return Opponent(entry.id, entry.name, str(path))
 
-    # Entering and leaving.
-
     def add(
         self, checkpoint: Path, *, name: str = "", role: str = "", run: str = "", step: int = 0,
         parent: int | None = None, kind: str = CANDIDATE,
@@ -186,8 +184,6 @@ class League(Ledger):
         """Whoever is played against: scripted players, members and the newest candidates."""
         candidates = self.entries(CANDIDATE)
         return [*self.entries(SCRIPTED, MEMBER), *candidates[max(0, len(candidates) - self.rules.newest) :]]
-
-    # What learners call; they also `report`.
 
     def agent(self, run: str, role: str = MAIN) -> Entry:
         """The agent that a training is in this league, made on the first call."""
@@ -238,15 +234,13 @@ class League(Ledger):
         return matchmaking.reset_reason(me.role, me.games, self._exploited(me), self.rules)
 
     def reset(self, agent: int, reason: str) -> Entry:
-        """The exploiter's next life, with nothing learned or rated yet; it is to begin with the main agent's weights.
-
-        One that did its work leaves its newest copy as a member, so that the main agent learns to beat it.
-        """
+        """The exploiter's next life, with nothing learned or rated yet; it begins with the main agent's weights."""
         me = self.by_id(agent)
         assert me.role in EXPLOITERS, f"{me.name} is {me.role}: only exploiters begin again"
         with self.writing():
             recent, copies = self._exploited(me), self.select("run = ? AND kind = ?", me.name, CANDIDATE)
             if copies and recent.score >= self.rules.exploiter_score * max(recent.games, 1):
+                # It did its work: the main agent is to learn to beat it.
                 self.set_kind(copies[-1].id, MEMBER, "promoted", reason)
             self.set_kind(me.id, RETIRED, "retired", f"begins again: {reason}")
             return self._new_agent(me.run, me.role)

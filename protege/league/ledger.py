@@ -162,8 +162,6 @@ class Ledger:
         """Let go of the file."""
         self._database.close()
 
-    # Who is in it.
-
     def entries(self, *kinds: str) -> list[Entry]:
         """Everybody, or those of some kinds, in the order they came."""
         return self.select(f"kind IN ({', '.join('?' * len(kinds))})" if kinds else "1", *kinds)
@@ -188,8 +186,6 @@ class Ledger:
         """The newest copy of the main agent that has not retired."""
         found = self.select("role = ? AND kind IN (?, ?)", MAIN, CANDIDATE, MEMBER)
         return found[-1] if found else None
-
-    # Filing.
 
     def reserve_maps(self, first: int, second: int, count: int) -> range:
         """Numbers of evaluation maps that these two have not played, and that nobody else lets them play: the same
@@ -269,13 +265,11 @@ class Ledger:
             database.execute("BEGIN IMMEDIATE")
             yield database
 
-    # Looking back.
-
     def payoffs(self, entry: int, *, rated: bool = True) -> dict[int, Payoff]:
         """What an entry scored against each of the others, in rated matches or in training."""
         kept = "second, wins, draws, losses, recent_score, recent_games"
         rows = self._rows(f"SELECT {kept} FROM payoffs WHERE first = ? AND rated = ?", entry, rated)
-        return {other: Payoff(*counts, Tally(score, games)) for other, *counts, score, games in rows}
+        return {other: Payoff(won, drawn, lost, Tally(*recent)) for other, won, drawn, lost, *recent in rows}
 
     def history(self, entry: int) -> list[tuple[int, float, Rating, int]]:
         """An entry's ratings: period, time, rating, games in all."""

@@ -1,7 +1,4 @@
-"""What a league looks like: the table, who beats whom, ratings over time, where everybody comes from, how they play.
-
-Everything here is plain numbers and text for a terminal or a page, read from a league and from nothing else.
-"""
+"""What a league looks like, in plain numbers and text: the table, who beats whom, ratings over time, how they play."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -83,19 +80,15 @@ def fit_strengths(wins: Floats, anchor: int) -> tuple[Floats, Floats]:
 
 def _connected(met: npt.NDArray[np.bool_], start: int) -> list[int]:
     """Everybody whom a chain of matches leads to."""
-    found, frontier = {start}, [start]
-    while frontier:
-        reached = set(np.flatnonzero(met[frontier.pop()]).tolist()) - found
-        found |= reached
-        frontier += reached
-    return sorted(found)
+    found = np.arange(len(met)) == start
+    while (reached := found | met[found].any(0)).sum() > found.sum():
+        found = reached
+    return np.flatnonzero(found).tolist()
 
 
 def payoff(league: League, entries: Sequence[int]) -> list[list[dict[str, float] | None]]:
-    """What each of these scored against each, in their order, with a 95 % interval; None where they never met.
-
-    Of an agent its training games count, of the others the rated ones.
-    """
+    """What each of these scored against each, in their order, with a 95 % interval; None where they never met."""
+    # Of an agent its training games count, of the others the rated ones.
     kinds = {entry.id: entry.kind for entry in league.entries()}
     scored = {entry: league.payoffs(entry, rated=kinds[entry] != AGENT) for entry in entries}
     return [[_cell(scored[first].get(second)) for second in entries] for first in entries]
@@ -119,12 +112,11 @@ def ratings_over_time(league: League, entries: Sequence[int]) -> dict[int, list[
 
 def styles(league: League, entries: Sequence[int]) -> dict[int, Style]:
     """How each entry plays: the mean over its newest matches that were looked at; those without any are left out."""
-    found = {}
-    for entry in entries:
-        seen = league.styles(entry)
-        if seen:
-            found[entry] = {name: float(np.mean([style[name] for style in seen if name in style])) for name in seen[0]}
-    return found
+
+    def typical(seen: Sequence[Style]) -> Style:
+        return {name: float(np.mean([style[name] for style in seen if name in style])) for name in seen[0]}
+
+    return {entry: typical(seen) for entry in entries if (seen := league.styles(entry))}
 
 
 def distances(styles: Mapping[int, Style]) -> dict[int, dict[int, float]]:

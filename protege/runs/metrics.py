@@ -29,6 +29,7 @@ from protege import ProtegeError
 FORMAT: Final = 1
 PATIENCE_S: Final = 10.0  # how long to wait for another process's transaction
 MICROSECOND: Final = 1_000_000
+NUMBERS: Final = (float, int, Real)
 
 # The row number is the time in microseconds: it orders a metric's values, says when they came, and is never used twice.
 TABLES = """
@@ -266,7 +267,7 @@ class MetricWriter(MetricLog):
             metric = self._ids.get(name)
             if metric is None:
                 raise MetricError(f"metric {name} was logged but never declared{near(name, self._ids)}")
-            if not isinstance(value, Real):
+            if not isinstance(value, NUMBERS):
                 raise MetricError(f"metric {name} was logged as {type(value).__name__}, expected a number")
             value = float(value)
             points.append((metric, value if math.isfinite(value) else None))

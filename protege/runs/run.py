@@ -358,10 +358,7 @@ def open_run(name: str, folder: Path | None = None) -> Run:
 
 
 def weights_of(name: str, champions: Mapping[str, Path], folder: Path | None = None) -> Path | None:
-    """The file with the weights of a champion, a run (its best, else its last) or a path; None if there is none.
-
-    `champions` are the files that come with a game, by name.
-    """
+    """The file with the weights of a champion, a run (its best, else its last) or a path; None if there is none."""
     if name in champions:
         return champions[name]
     if name.endswith(".safetensors") or Path(name).is_file():
@@ -412,10 +409,7 @@ class Removal:
 def plan_prune(
     names: Sequence[str] = (), *, keep: int = 5, whole: bool = False, folder: Path | None = None
 ) -> list[Removal]:
-    """What to take from the named runs, or from all but the `keep` started last. Nothing from one being trained.
-
-    Recordings and step checkpoints, so that the run can still be read, resumed and evaluated; or the whole run.
-    """
+    """Recordings of the named runs, or of all but the `keep` started last; or `whole` runs. None being trained."""
     folder = runs_folder(folder)
     chosen = [open_run(name, folder).name for name in names]
     if not names:

@@ -40,11 +40,7 @@ def check_wandb() -> None:
 
 
 class TensorBoard:
-    """Writes event files, one for each process that trains the run.
-
-    TensorBoard's record writer is used without the writers built on it: those have a thread of their own, which keeps
-    values back and whose errors reach nobody.
-    """
+    """Writes event files, one for each process that trains the run."""
 
     def __init__(self, training: Training):
         from tensorboard.compat.proto.event_pb2 import Event
@@ -56,6 +52,7 @@ class TensorBoard:
         # TensorBoard reads the files in the order of their names; numbers keep it where the clock was set back.
         number = len(list(training.tensorboard.iterdir())) + 1
         path = training.tensorboard / f"events.out.tfevents.{number:06}.protege"
+        # The writers built on this one have a thread, which keeps values back and whose errors reach nobody.
         self._records = RecordWriter(path.open("xb"))
         self._write(file_version="brain.Event:2")
 

@@ -4,7 +4,6 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -163,16 +162,10 @@ def _beside_others(slice_s: float) -> Figures:
     ours, theirs = [], []
     for _ in range(2):
         ours.append(training_rate(TRAINER, config)[0])
-        theirs += _rate_of_others(python, slice_s, config.network.width)
+        command = [str(python), "-m", f"{__package__}.sb3", str(slice_s), str(config.network.width)]
+        found = subprocess.run(command, capture_output=True, text=True) if python.is_file() else None
+        if found is not None and found.returncode == 0:
+            theirs.append(float(found.stdout.splitlines()[-1]))
     rate, other = float(np.median(ours)), float(np.median(theirs)) if theirs else None
     ratio = rate / other if other else None
     return {"single_agent_steps_per_s": rate, "sb3_agent_steps_per_s": other, "sb3_recurrent_ratio": ratio}
-
-
-def _rate_of_others(python: Path, slice_s: float, width: int) -> list[float]:
-    """The same task, trained by sb3-contrib's RecurrentPPO in an environment of its own; nothing if that fails."""
-    if not python.is_file():
-        return []
-    command = [str(python), "-m", f"{__package__}.sb3", str(slice_s), str(width)]
-    found = subprocess.run(command, capture_output=True, text=True)
-    return [float(found.stdout.splitlines()[-1])] if found.returncode == 0 else []

@@ -171,11 +171,8 @@ def _answer_zeros(listener: Any, count: int) -> None:
 
 
 def arcade_clients() -> None:
-    """Clients that send frames of real games, over and over; lines `PORT COUNT SECONDS` say where, how many, how long.
-
-    Packets are made beforehand: only the counter and the echo of the last reply are written into them.
-    """
-    packets = _recorded_packets(wire.MOST_CLIENTS, 64)
+    """Clients that send frames of real games over and over; each line `PORT COUNT SECONDS` sets that many on a port."""
+    packets = _recorded_packets(wire.MOST_CLIENTS, 64)  # only counter and echo of the last reply are written later
     gc.disable()
     for line in sys.stdin:
         port, count, seconds = (float(word) for word in line.split())

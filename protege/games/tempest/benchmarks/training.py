@@ -98,16 +98,14 @@ def dashboard(seconds: float) -> Figures:
 
 
 def viewers() -> None:
-    """Viewers of a page, who come at the word `in` on standard input and leave at any other; they tell bytes read.
-
-    Sockets that speak just enough to be let in: whoever measures a server should cost less than it.
-    """
+    """Viewers of a page, who come at the word `in` on standard input and leave at any other; they tell bytes read."""
     url, run = sys.argv[1:]
     host, _, port = url.removeprefix("http://").rstrip("/").rpartition(":")
     received = 0
 
     async def view(path: str, words: bytes) -> None:
         nonlocal received
+        # Just enough to be let in: whoever measures a server should cost less than it.
         reader, writer = await asyncio.open_connection(host, int(port))
         hello = f"GET /api/{path} HTTP/1.1", f"Host: {host}:{port}", "Upgrade: websocket", "Connection: Upgrade"
         key = "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
