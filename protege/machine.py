@@ -27,10 +27,5 @@ def machine() -> dict[str, Any]:
     for library in ("torch", "numpy", "numba"):
         with suppress(metadata.PackageNotFoundError):
             versions[library] = metadata.version(library)
-    return {
-        "cpu": processor(),
-        "cores": usable_cores(),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        **versions,
-    }
+    about = {"system": platform.platform(), "python": platform.python_version()}
+    return {"cpu": processor(), "cores": usable_cores(), **about, **versions}

@@ -1,15 +1,15 @@
 """What is new in run folders: read once for any number of viewers, and told in small pieces.
 
-A viewer says how far it is, the newest row and event it has seen; the answer holds only what came later. From the
-beginning it holds the whole history, thinned so that the last minute, ten minutes and hour are as detailed as all that
-went before them: the pages draw time compressed in the same way.
+A viewer says which row and event it has seen last; the answer holds only what came later. To a new one it is the whole
+history, with the last minute, ten minutes and hour as detailed as all before them: pages compress time in the same way.
 """
 
 import threading
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final
+
+import msgspec
 
 from protege.runs.metrics import MICROSECOND, MetricLog, Series
 from protege.runs.run import open_run
@@ -17,15 +17,25 @@ from protege.runs.run import open_run
 STRETCHES_S: Final = (3600.0, 600.0, 60.0)  # ages at which the history becomes finer
 POINTS_A_STRETCH: Final = 100
 MOST_EVENTS: Final = 60
+COLUMNS: Final = ("steps", "times", "mean", "low", "high")
 REMEMBERED_S: Final = 0.5  # an answer is good for so long for others who are as far
 
 
-class Place(NamedTuple):
+Number = Annotated[int, msgspec.Meta(gt=-(2**62), lt=2**62)]
+
+
+class Place(msgspec.Struct, frozen=True):
     """How far a viewer is in one run."""
 
-    row: int = 0
-    event: int = 0
+    row: Number = 0
+    event: Number = 0
     status: str = ""
+
+
+class Wanted(msgspec.Struct):
+    """What a viewer sends: the runs to follow, and how far it is in each."""
+
+    watch: Annotated[dict[str, Place], msgspec.Meta(max_length=16)]
 
 
 class Feeds:
@@ -60,15 +70,10 @@ class Feeds:
                 if row > place.row
             }
             return {
-                "run": name,
-                "status": status,
-                "row": max(newest, place.row),
-                "event": events[-1].id if events else place.event,
-                "step": max((point.step for point in latest.values()), default=0),
-                "points": points,
-                "events": [event._asdict() for event in events],
-                "controls": run.controls(),
-            }
+                "run": name, "status": status, "controls": run.controls(), "points": points,
+                "row": max(newest, place.row), "step": max((point.step for point in latest.values()), default=0),
+                "event": events[-1].id if events else place.event, "events": [event._asdict() for event in events],
+            }  # fmt: skip
 
 
 def history(log: MetricLog, metric: str, newest: int) -> dict[str, Any]:
@@ -82,27 +87,9 @@ def history(log: MetricLog, metric: str, newest: int) -> dict[str, Any]:
     return {key: [value for piece in pieces for value in piece.get(key, piece["mean"])] for key in COLUMNS}
 
 
-COLUMNS: Final = ("steps", "times", "mean", "low", "high")
-
-
 def columns(series: Series) -> dict[str, Any]:
     """A series as it is sent: six digits are more than a screen shows."""
     found: dict[str, Any] = {"steps": series.steps, "times": series.times}
     for key in ("mean", "low", "high"):
         found[key] = [value if value is None else float(f"{value:.6g}") for value in getattr(series, key)]
     return found if found["low"] != found["high"] else {key: found[key] for key in COLUMNS[:3]}
-
-
-def places(words: object) -> Mapping[str, Place] | None:
-    """The runs a viewer wants to follow and how far it is in each, from what it sent; None if that makes no sense."""
-    if not isinstance(words, dict) or not isinstance(words.get("watch"), dict) or len(words["watch"]) > 16:
-        return None
-    found = {}
-    for name, place in words["watch"].items():
-        if not isinstance(place, dict):
-            return None
-        row, event = place.get("row", 0), place.get("event", 0)
-        if not isinstance(row, int) or not isinstance(event, int) or max(abs(row), abs(event)) >= 2**62:
-            return None
-        found[name] = Place(row, event)
-    return found

@@ -1,14 +1,13 @@
 """Who may ask: what comes from another site, under a foreign name or with a large body is refused before anything runs.
 
-The server listens on this machine, and so does every web page that is open on it: a page from elsewhere can send
-requests here, and with a name of its own that points to 127.0.0.1 it could even read the answers. Hence three rules.
-The name asked for must be one of ours; a browser that says which site asks must name this one; bodies are small. They
-are held here, around the whole application, so that no route can forget them.
+A web page from elsewhere that is open on this machine can send requests here, and with a name of its own that points to
+127.0.0.1 it could even read the answers. Hence three rules, held around the whole application so that no route can
+forget them: the name asked for must be ours; a browser that says which site asks must name this one; bodies are small.
 """
 
-import hmac
 import ipaddress
 import socket
+from contextlib import suppress
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -23,37 +22,30 @@ LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 HEADERS: Final = {
     "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "object-src 'none'",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "x-frame-options": "DENY",
-}
+    "x-content-type-options": "nosniff", "referrer-policy": "no-referrer", "x-frame-options": "DENY",
+    "cross-origin-opener-policy": "same-origin", "cross-origin-resource-policy": "same-origin",
+}  # fmt: skip
 
 
 def is_loopback(host: str) -> bool:
     """Whether only programs on this machine can reach a server that listens there."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    address = _number(host)
+    return address.is_loopback if address else host == "localhost"
+
+
+def _number(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    with suppress(ValueError):
+        return ipaddress.ip_address(host)
+    return None
 
 
 class Guard:
     """An application behind the rules."""
 
-    def __init__(self, app: ASGIApp, host: str, token: str) -> None:
-        self.app = app
-        self.names = {*LOOPBACK}
-        self.any_address = not is_loopback(host)
+    def __init__(self, app: ASGIApp, host: str) -> None:
+        self.app, self.names, self.any_address = app, {*LOOPBACK}, not is_loopback(host)
         if self.any_address:
             self.names |= {host.lower(), socket.gethostname().lower(), f"{socket.gethostname().lower()}.local"}
-        self._token = token
-
-    def knows(self, authorization: str | None) -> bool:
-        """Whether an Authorization header carries the token."""
-        given = (authorization or "").removeprefix("Bearer ").encode()
-        return hmac.compare_digest(given, self._token.encode())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -98,12 +90,5 @@ class Guard:
     def _is_ours(self, host: str) -> bool:
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
         name = name.strip("[]").lower().rstrip(".")
-        if name in self.names:
-            return True
-        if not self.any_address:
-            return False
-        try:
-            ipaddress.ip_address(name)  # a number cannot be pointed elsewhere, as a name can
-        except ValueError:
-            return False
-        return True
+        # A number cannot be pointed elsewhere, as a name can.
+        return name in self.names or (self.any_address and _number(name) is not None)

@@ -9,7 +9,7 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,16 +27,16 @@ FULL: Final = 1013  # "try again later" among the websocket codes
 HOPELESS: Final = 4000  # our own: the view cannot be opened, and the text before it said why
 
 
+Messages = asyncio.Queue[bytes | str | None]  # to a viewer: pictures, texts about what is wrong, and None at the end
+
+
 class LiveView(Protocol):
     """A game that goes on."""
 
     rate: float  # ticks a second
 
-    def tick(self) -> bytes:
-        """Go on by one tick; what to send to the viewers."""
-
-    def hear(self, words: Mapping[str, Any]) -> None:
-        """What a viewer says, always between two ticks."""
+    def tick(self) -> bytes: ...  # goes on by one tick; what to send to the viewers
+    def hear(self, words: Mapping[str, Any]) -> None: ...  # what a viewer says, always between two ticks
 
 
 @dataclass(frozen=True)
@@ -62,46 +62,61 @@ class Views(Protocol):
     """What of a game can be watched."""
 
     @property
-    def game(self) -> str: ...
-    @property
     def style(self) -> Sequence[Metric]: ...  # what a league tells of how its players play
     @property
     def page(self) -> Page: ...
 
-    def about(self) -> dict[str, Any]:
-        """What a page needs to know to ask for live views: who can be watched, and what else there is to choose."""
+    # What a page needs to know to ask for live views: who can be watched, and what else there is to choose.
+    def about(self) -> dict[str, Any]: ...
+    def shared(self, kind: str) -> bool: ...  # whether viewers with the same settings see the same live view
+    # The next two raise `ProtegeError` for settings that make no sense, or where a file is missing or damaged.
+    def open(self, kind: str, settings: Mapping[str, str]) -> LiveView: ...
+    def file(self, settings: Mapping[str, str]) -> bytes: ...  # a recording that pages unpack themselves
+    def high_scores(self) -> list[dict[str, Any]]: ...  # the best games people played here
 
-    def shared(self, kind: str) -> bool:
-        """Whether viewers with the same settings see the same live view."""
 
-    def open(self, kind: str, settings: Mapping[str, str]) -> LiveView:
-        """A new live view; raises `ProtegeError` for settings that make no sense."""
+async def heard(viewer: WebSocket) -> AsyncIterator[Any]:
+    """What a viewer says until he leaves; what is not JSON is passed over."""
+    while True:
+        try:
+            words = json.loads(await viewer.receive_text())
+        except (WebSocketDisconnect, KeyError):  # gone, or bytes where text belongs
+            return
+        except (ValueError, RecursionError):
+            continue
+        yield words
 
-    def high_scores(self) -> list[dict[str, Any]]:
-        """The best games people played here."""
 
-    def file(self, settings: Mapping[str, str]) -> bytes:
-        """A recording that pages unpack themselves; raises `ProtegeError` where there is none or it is damaged."""
+async def until_one_ends(leave: Callable[[], None], *work: Coroutine[Any, Any, None]) -> None:
+    """Run several things at once; when the first one ends, `leave` is called at once, and the others end as well."""
+    tasks = [asyncio.create_task(one) for one in work]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        leave()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class Broadcast:
     """One live view, its thread and its viewers. All but `_play` runs in the event loop."""
 
     def __init__(self, open_view: Callable[[], LiveView], name: str) -> None:
-        self.viewers: set[asyncio.Queue[bytes | str | None]] = set()
+        self.viewers: set[Messages] = set()
         self.said: deque[Mapping[str, Any]] = deque(maxlen=MOST_SAID)  # by viewers since the last tick
         self._open = open_view
         self._loop = asyncio.get_running_loop()
         self._closed = threading.Event()
         threading.Thread(target=self._play, name=name, daemon=True).start()
 
-    def enter(self) -> asyncio.Queue[bytes | str | None]:
-        """A viewer's messages: pictures, texts about what is wrong, and None at the end."""
-        messages: asyncio.Queue[bytes | str | None] = asyncio.Queue(MOST_WAITING)
+    def enter(self) -> Messages:
+        """A viewer's messages."""
+        messages: Messages = asyncio.Queue(MOST_WAITING)
         self.viewers.add(messages)
         return messages
 
-    def leave(self, messages: asyncio.Queue[bytes | str | None]) -> bool:
+    def leave(self, messages: Messages) -> bool:
         """True when that was the last viewer: then the live view ends."""
         self.viewers.discard(messages)
         if not self.viewers:
@@ -160,35 +175,25 @@ class LiveViews:
             self.broadcasts[key] = Broadcast(lambda: views.open(kind, settings), f"{kind} {game}")
         broadcast = self.broadcasts[key]
         messages = broadcast.enter()
-        listening = asyncio.create_task(self._listen(socket, broadcast))
-        sending = asyncio.create_task(self._send(socket, messages))
-        try:
-            await asyncio.wait({listening, sending}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
+
+        def leave() -> None:
             if broadcast.leave(messages):
                 self.broadcasts.pop(key, None)
-            for task in (listening, sending):
-                task.cancel()
-            await asyncio.gather(listening, sending, return_exceptions=True)
 
-    async def _send(self, socket: WebSocket, messages: asyncio.Queue[bytes | str | None]) -> None:
-        failed = False
+        await until_one_ends(leave, self._listen(socket, broadcast), self._send(socket, messages))
+
+    async def _send(self, socket: WebSocket, messages: Messages) -> None:
+        code = 1011
         while (message := await messages.get()) is not None:
             if isinstance(message, str):
-                failed = True
+                code = HOPELESS
                 await socket.send_text(message)
             else:
                 await socket.send_bytes(message)
-        await socket.close(HOPELESS if failed else 1011)
+        await socket.close(code)
 
     async def _listen(self, socket: WebSocket, broadcast: Broadcast) -> None:
-        while True:
-            try:
-                words = json.loads(await socket.receive_text())
-            except (WebSocketDisconnect, KeyError):  # gone, or bytes where text belongs
-                return
-            except (ValueError, RecursionError):
-                continue
+        async for words in heard(socket):
             if isinstance(words, dict):
                 broadcast.said.append(words)
 

@@ -1,7 +1,7 @@
 """The server in a process of its own, started and ended by the one that trains.
 
-The server reads files, so it needs nothing from the training; in the same process it would take its turns at the
-interpreter, and a page with many viewers would slow the learner down. Apart, it costs the training a thread that waits.
+In the same process it would take its turns at the interpreter, and a page with many viewers would slow the learner
+down. Apart, it costs the training a thread that waits.
 """
 
 import os
@@ -16,10 +16,7 @@ READY: Final = "dashboard: "  # how the line begins in which the server says whe
 
 
 class ServerProcess:
-    """Runs the page for as long as this process lives.
-
-    Its standard input is a pipe from here: however this process ends, the pipe closes and the other one stops.
-    """
+    """Runs the page for as long as this process lives: it stops when its standard input, a pipe from here, closes."""
 
     def __init__(self, words: Sequence[str], tell: Callable[[str], None]) -> None:
         """Start `protege` with these words; `tell` gets a line when the page is there, or when it cannot be."""

@@ -4,6 +4,7 @@ Reads files and knows no game: whoever starts it hands in what can be watched an
 """
 
 import asyncio
+import hmac
 import io
 import json
 import math
@@ -27,15 +28,17 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
 from protege import ProtegeError, __version__
-from protege.dashboard.feeds import Feeds, Place, columns, places
+from protege.dashboard.feeds import Feeds, Place, Wanted, columns
 from protege.dashboard.guard import Guard, is_loopback
-from protege.dashboard.leagues import Leagues
-from protege.dashboard.live import LiveViews, Views
+from protege.dashboard.live import LiveViews, Views, heard, until_one_ends
+from protege.league.league import find_league, league_names, open_league
+from protege.league.ledger import LeagueError
+from protege.league.standings import report
 from protege.runs.metrics import MetricError
-from protege.runs.run import RunError, list_runs, open_run, runs_folder
+from protege.runs.run import RunError, checked_name, list_runs, open_run, runs_folder
 from protege.train.controls import CONTROLS
 
 PORT: Final = 8765
@@ -61,55 +64,38 @@ class Order(msgspec.Struct, forbid_unknown_fields=True):
     arguments: dict[str, Any] = {}
 
 
-# --- what is answered ----------------------------------------------------------------------------------------------
-
-
 class Pages:
     """The answers, one method for each address."""
 
-    def __init__(self, folder: Path, games: Mapping[str, Views]) -> None:
-        self.folder = folder
-        self.games = games
-        self.feeds = Feeds(folder)
-        self.live = LiveViews(games)
+    def __init__(self, folder: Path, games: Mapping[str, Views], token: str) -> None:
+        self.folder, self.games, self._token = folder, games, token
+        self.feeds, self.live = Feeds(folder), LiveViews(games)
         self.viewers = 0
-        self.guard: Guard | None = None
+        self._leagues_turn = threading.Lock()
+        self._reports: dict[str, tuple[object, dict[str, Any]]] = {}  # by league: as of when, and all about it
 
     def routes(self) -> list[Route | WebSocketRoute | Mount]:
         """Every address there is."""
-        run = "/api/runs/{name}"
+        answers = {
+            "about": self.about, "token": self.token, "leagues": self.leagues, "leagues/{name}": self.league,
+            "games/{game}": self.game, "games/{game}/scores": self.scores, "games/{game}/file": self.file,
+            "runs": self.runs, "runs/{name}": self.run, "runs/{name}/series": self.series,
+            "runs/{name}/metrics.csv": self.csv, "runs/{name}/recordings/{file}": self.recording,
+        }  # fmt: skip
+        drawn = {name: views.page.static for name, views in self.games.items()}  # by each game itself, from its folder
         return [
-            Route("/api/about", self.about),
-            Route("/api/token", self.token),
-            Route("/api/runs", self.runs),
-            Route(run, self.run),
-            Route(f"{run}/series", self.series),
-            Route(f"{run}/metrics.csv", self.csv),
-            Route(f"{run}/recordings/{{file}}", self.recording),
-            Route(f"{run}/commands", self.command, methods=["POST"]),
-            Route("/api/games/{game}", self.game),
-            Route("/api/games/{game}/scores", self.scores),
-            Route("/api/games/{game}/file", self.file),
-            *Leagues(self.folder, self.games).routes(),
+            *(Route(f"/api/{path}", answer) for path, answer in answers.items()),
+            Route("/api/runs/{name}/commands", self.command, methods=["POST"]),
             WebSocketRoute("/api/feed", self.feed),
             WebSocketRoute("/api/games/{game}/{kind}", self.live.watch),
-            *self._game_files(),
+            *(Mount(f"/games/{name}", StaticFiles(directory=folder)) for name, folder in drawn.items() if folder),
             Mount("/", StaticFiles(directory=STATIC, html=True)),
         ]
 
-    def _game_files(self) -> list[Mount]:
-        """What each game draws itself, from the game's own folder."""
-        folders = {name: views.page.static for name, views in self.games.items()}
-        return [Mount(f"/games/{name}", StaticFiles(directory=folder)) for name, folder in folders.items() if folder]
-
     def about(self, request: Request) -> Response:
-        return JSONResponse(
-            {
-                "version": __version__,
-                "games": [_about(name, views) for name, views in self.games.items()],
-                "controls": [asdict(control) for control in CONTROLS.values()],
-            }
-        )
+        games = [_about(name, views) for name, views in self.games.items()]
+        controls = [asdict(control) for control in CONTROLS.values()]
+        return JSONResponse({"version": __version__, "games": games, "controls": controls})
 
     def token(self, request: Request) -> Response:
         """Whether the request carries the token."""
@@ -121,19 +107,14 @@ class Pages:
     def run(self, request: Request) -> Response:
         with open_run(request.path_params["name"], self.folder) as run:
             info, log = run.info(), run.metrics
-            films = sorted(run.recordings.glob("*")) if run.recordings.is_dir() else []
-            return JSONResponse(
-                {
-                    "info": msgspec.to_builtins(info),
-                    "status": run.status(),
-                    "metrics": [asdict(metric) for metric in log.declared()],
-                    "latest": {name: point._asdict() for name, point in log.latest().items()},
-                    "controls": run.controls(),
-                    "not_finite": log.not_finite(),
-                    "recordings": [film.name for film in films if not film.name.startswith(".")],
-                    "playable": info.game in self.games and bool(run.all_checkpoints()),
-                }
-            )
+            found = {
+                "info": msgspec.to_builtins(info), "status": run.status(), "controls": run.controls(),
+                "metrics": [asdict(metric) for metric in log.declared()], "not_finite": log.not_finite(),
+                "latest": {name: point._asdict() for name, point in log.latest().items()},
+                "recordings": [film.name for film in sorted(run.recordings.glob("[!.]*"))],
+                "playable": info.game in self.games and bool(run.all_checkpoints()),
+            }  # fmt: skip
+        return JSONResponse(found)
 
     def series(self, request: Request) -> Response:
         """Metrics as columns: all or those named, thinned to `points`, along steps or time, from `start` to `stop`."""
@@ -141,19 +122,14 @@ class Pages:
         along = asked.get("along", "step")
         if along not in ("step", "time"):
             raise ServerError(f"along must be step or time; got {along!r}")
+        span: dict[str, Any] = {
+            "since_row": int(_number(asked, "since_row", 0)), "start": _number(asked, "start", None),
+            "stop": _number(asked, "stop", None), "along": along,
+            "most_points": int(min(MOST_POINTS, max(2, _number(asked, "points", 500)))),
+        }  # fmt: skip
         with open_run(request.path_params["name"], self.folder) as run:
             names = asked.getlist("metric") or [metric.name for metric in run.metrics.declared()]
-            found = {
-                name: run.metrics.series(
-                    name,
-                    since_row=int(_number(asked, "since_row", 0)),
-                    most_points=int(min(MOST_POINTS, max(2, _number(asked, "points", 500)))),
-                    along="time" if along == "time" else "step",
-                    start=_number(asked, "start", None),
-                    stop=_number(asked, "stop", None),
-                )
-                for name in names
-            }
+            found = {name: run.metrics.series(name, **span) for name in names}
         row = max((series.row for series in found.values()), default=0)
         return JSONResponse({"row": row, "points": {name: columns(series) for name, series in found.items()}})
 
@@ -203,6 +179,33 @@ class Pages:
         contents = self._game(request).file(request.query_params)
         return Response(contents, media_type="application/octet-stream")
 
+    def leagues(self, request: Request) -> Response:
+        found = []
+        for name in league_names(self.folder):
+            try:
+                about = self._report(name)
+            except LeagueError as problem:
+                found.append({"name": name, "game": "", "error": str(problem)})
+                continue
+            best = about["entries"][0]["name"] if about["entries"] else ""
+            found.append({"name": name, "game": about["game"], "best": best, **about["counts"]})
+        return JSONResponse(found)
+
+    def league(self, request: Request) -> Response:
+        return JSONResponse(self._report(checked_name(request.path_params["name"])))
+
+    def _report(self, name: str) -> dict[str, Any]:
+        """A league as it is now; made anew only when its file has changed, however many pages ask."""
+        folder = find_league(name, self.folder)
+        with self._leagues_turn:
+            files = sorted(folder.glob("league.sqlite*"))
+            state = folder, [(path.name, path.stat().st_mtime_ns) for path in files]
+            if name not in self._reports or self._reports[name][0] != state:
+                with open_league(name, self.folder) as league:
+                    style = self.games[league.game].style if league.game in self.games else ()
+                    self._reports[name] = state, report(league, style)
+            return self._reports[name][1]
+
     async def feed(self, viewer: WebSocket) -> None:
         """News of the runs a page follows, as long as it is open."""
         await viewer.accept()
@@ -211,27 +214,17 @@ class Pages:
         changed = asyncio.Event()
 
         async def listen() -> None:
-            while True:
-                try:
-                    told = places(json.loads(await viewer.receive_text()))
-                except (WebSocketDisconnect, KeyError):  # gone, or bytes where text belongs
-                    return
-                except (ValueError, RecursionError):
-                    continue
-                if told is not None:
+            async for words in heard(viewer):
+                with suppress(msgspec.ValidationError):
+                    told = msgspec.convert(words, Wanted)
                     wanted.clear()
-                    wanted.update(told)
+                    wanted.update(told.watch)
                     changed.set()
 
-        listening = asyncio.create_task(listen())
-        telling = asyncio.create_task(self._tell(viewer, wanted, changed))
-        try:
-            await asyncio.wait({listening, telling}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
+        def leave() -> None:
             self.viewers -= 1
-            for task in (listening, telling):
-                task.cancel()
-            await asyncio.gather(listening, telling, return_exceptions=True)
+
+        await until_one_ends(leave, listen(), self._tell(viewer, wanted, changed))
 
     async def _tell(self, viewer: WebSocket, wanted: dict[str, Place], changed: asyncio.Event) -> None:
         loop = asyncio.get_running_loop()
@@ -263,18 +256,16 @@ class Pages:
         return self.games[game]
 
     def _is_trusted(self, request: Request) -> bool:
-        return self.guard is not None and self.guard.knows(request.headers.get("authorization"))
+        given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        return hmac.compare_digest(given.encode(), self._token.encode())
 
 
 def _about(name: str, views: Views) -> dict[str, Any]:
     """What the page needs to know of a game to show what is its own."""
     page, place = views.page, f"/games/{name}/"
-    return {
-        "name": name,
-        "tabs": [asdict(tab) | {"module": place + tab.module} for tab in page.tabs],
-        "styles": [place + style for style in page.styles],
-        "links": place + page.links if page.links else None,
-    }
+    tabs = [asdict(tab) | {"module": place + tab.module} for tab in page.tabs]
+    styles, links = [place + style for style in page.styles], place + page.links if page.links else None
+    return {"name": name, "tabs": tabs, "styles": styles, "links": links}
 
 
 def _number(asked: Mapping[str, str], name: str, default: Any) -> Any:
@@ -296,13 +287,8 @@ def _as_answer(request: Request, error: Exception) -> Response:
 
 def make_app(folder: Path, games: Mapping[str, Views], host: str, token: str) -> ASGIApp:
     """The application, behind its guard."""
-    pages = Pages(folder, games)
-    app = Starlette(routes=pages.routes(), exception_handlers={ProtegeError: _as_answer})
-    pages.guard = Guard(app, host, token)
-    return pages.guard
-
-
-# --- serving -------------------------------------------------------------------------------------------------------
+    app = Starlette(routes=Pages(folder, games, token).routes(), exception_handlers={ProtegeError: _as_answer})
+    return Guard(app, host)
 
 
 @dataclass(frozen=True)
@@ -346,14 +332,10 @@ def serve(
         shown = host if host not in ("0.0.0.0", "::", "") else socket.gethostname()
         name = f"[{shown}]" if ":" in shown else shown
         config = uvicorn.Config(
-            make_app(place, games, host, token),
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            ws_max_size=MESSAGE_BYTES,
+            make_app(place, games, host, token), log_level="warning", access_log=False, server_header=False,
+            ws_max_size=MESSAGE_BYTES, timeout_graceful_shutdown=1,
             ws_per_message_deflate=False,  # pictures do not shrink enough to be worth the time
-            timeout_graceful_shutdown=1,
-        )
+        )  # fmt: skip
         server = uvicorn.Server(config)
 
         def stop() -> None:

@@ -1,8 +1,4 @@
-"""Glicko-2: how strong a player is, how sure that is, and how steady (Glickman 2013, "Example of the Glicko-2 system").
-
-Pure numbers. A rating period is computed by calling `update` for everybody with the ratings from before the period;
-who keeps ratings must write the new ones only when all are known.
-"""
+"""Glicko-2: how strong a player is, how sure that is, how steady (Glickman 2013, "Example of the Glicko-2 system")."""
 
 from collections.abc import Mapping, Sequence
 from math import exp, log, pi, sqrt

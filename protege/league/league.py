@@ -11,37 +11,17 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import protege
-from protege.league.ledger import (
-    AGENT,
-    CANDIDATE,
-    FILE,
-    MEMBER,
-    RETIRED,
-    SCRIPTED,
-    Entry,
-    LeagueError,
-    Ledger,
-    create_ledger,
-    insert_entry,
-)
-from protege.league.matchmaking import (
-    EXPLOITERS,
-    MAIN,
-    MAIN_EXPLOITER,
-    Rules,
-    Tally,
-    Verdict,
-    gate,
-    opponent_chances,
-    reset_reason,
-)
+from protege.league import ledger, matchmaking
+from protege.league.glicko import Rating
+from protege.league.ledger import AGENT, CANDIDATE, FILE, MEMBER, RETIRED, SCRIPTED, Entry, LeagueError, Ledger
+from protege.league.matchmaking import EXPLOITERS, MAIN, MAIN_EXPLOITER, Rules, Tally, Verdict
 from protege.runs.files import replacing
 from protege.runs.metrics import near
 from protege.runs.run import Run, checked_name, runs_folder
@@ -53,9 +33,6 @@ class Opponent(NamedTuple):
     id: int
     name: str
     player: str  # for the game's `find_player`: a scripted player, or the path of a copy that was checked
-
-
-# --- where leagues are -----------------------------------------------------------------------------------------------
 
 
 def shipped_folders() -> list[Path]:
@@ -74,19 +51,15 @@ def find_league(name: str, runs: Path | None = None) -> Path:
     for folder in (Path(name), runs_folder(runs) / name, *(shipped / name for shipped in shipped_folders())):
         if (folder / FILE).is_file():
             return folder
-    raise LeagueError(
-        f"there is no league {name!r}: make one with protege league init {name} --game GAME"
-        f"{near(name, league_names(runs))}"
-    )
+    similar = near(name, league_names(runs))
+    raise LeagueError(f"there is no league {name!r}: make one with protege league init {name} --game GAME{similar}")
 
 
 def find_recording(name: str, file: str, runs: Path | None = None) -> Path:
     """A recorded match of a league, both by name: a page asks for it, so neither may lead out of the folders."""
     path = find_league(checked_name(name), runs) / "recordings" / Path(file).name
     if not path.is_file() or path.name.startswith("."):
-        raise LeagueError(
-            f"league {name} has no recording {Path(file).name!r}: only the newest of every entry are kept"
-        )
+        raise LeagueError(f"league {name} has no recording {path.name!r}: only the newest of every entry are kept")
     return path
 
 
@@ -101,41 +74,33 @@ def create_league(
 ) -> "League":
     """A new league of scripted players. `signature` names the game, its versions and the setting of every match."""
     assert anchor in scripted, f"the anchor {anchor} is not among {scripted}"
-    _make_room(folder)
-    try:
-        create_ledger(folder, signature, scripted, anchor, rules)
-    except OSError as error:
-        raise LeagueError(f"no league can be made in {folder}: {error.strerror}") from error
+    with _making(folder, "no league can be made in"):
+        ledger.create_ledger(folder, signature, scripted, anchor, rules)
     return League(folder)
 
 
 def copy_league(source: "League", folder: Path) -> "League":
     """A copy to go on with, whole even while others use the source."""
-    _make_room(folder)
-    try:
-        with replacing(folder / FILE) as draft:
-            source.write_to(draft)  # first: a file is always there before the row that names it
-            for file in sorted([*source.folder.glob("entries/[!.]*"), *source.folder.glob("recordings/[!.]*")]):
-                (folder / file.parent.name).mkdir(exist_ok=True)
-                with suppress(FileNotFoundError):  # an old recording may be dropped meanwhile
-                    shutil.copyfile(file, folder / file.parent.name / file.name)
-    except OSError as error:
-        raise LeagueError(f"the league cannot be copied to {folder}: {error.strerror}") from error
+    with _making(folder, "the league cannot be copied to"), replacing(folder / FILE) as draft:
+        source.write_to(draft)  # first: a file is always there before the row that names it
+        for file in sorted([*source.folder.glob("entries/[!.]*"), *source.folder.glob("recordings/[!.]*")]):
+            (folder / file.parent.name).mkdir(exist_ok=True)
+            with suppress(FileNotFoundError):  # an old recording may be dropped meanwhile
+                shutil.copyfile(file, folder / file.parent.name / file.name)
     return League(folder)
 
 
-def _make_room(folder: Path) -> None:
+@contextmanager
+def _making(folder: Path, problem: str) -> Iterator[None]:
     if (folder / FILE).exists():
         raise LeagueError(f"{folder} holds a league already: choose another folder")
     if Run(folder).exists():
         raise LeagueError(f"{folder} holds a run: choose another name or folder for the league")
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        yield
     except OSError as error:
-        raise LeagueError(f"no league can be made in {folder}: {error.strerror}") from error
-
-
-# --- a league --------------------------------------------------------------------------------------------------------
+        raise LeagueError(f"{problem} {folder}: {error.strerror}") from error
 
 
 class League(Ledger):
@@ -176,22 +141,20 @@ class League(Ledger):
             raise LeagueError(f"the checkpoint of {entry.name} cannot be read, {path}: {error.strerror}") from error
         return Opponent(entry.id, entry.name, str(path))
 
-    # Entering and leaving.
-
     def add(
         self, checkpoint: Path, *, name: str = "", role: str = "", run: str = "", step: int = 0,
         parent: int | None = None, kind: str = CANDIDATE,
     ) -> Entry:  # fmt: skip
         """Take a copy of a checkpoint; one that is here already is not taken twice."""
         digest = self._take(checkpoint)
-        with self.writing() as database:
+        with self.writing():
             there = self.select("hash = ?", digest)
             if there:
                 return there[0]
             if name and self.select("name = ?", name):
                 raise LeagueError(f"league {self.name} has an entry {name!r} already: choose another name")
             name = name or self._free_name(callsign(digest))
-            id = insert_entry(database, name=name, kind=kind, role=role, hash=digest, run=run, step=step, parent=parent)
+            id = self.execute(ledger.NEW_ENTRY, name, kind, role, "", digest, run, step, parent, time.time(), *Rating())
             self.note(id, "added", f"as {kind}" + (f", from {run} at step {step:,}" if run else ""))
             self.retire_surplus()
             return self.by_id(id)
@@ -210,9 +173,8 @@ class League(Ledger):
     def verdict(self, candidate: Entry) -> Verdict:
         """Whether a candidate may become a member, by its rated matches; the first one has to beat the anchor."""
         self._require_candidate(candidate)
-        members = [entry.standing() for entry in self.entries(MEMBER)] or [self.anchor.standing()]
         found = {other: Tally(payoff.score, payoff.games) for other, payoff in self.payoffs(candidate.id).items()}
-        return gate(members, found, self.rules)
+        return matchmaking.gate(self.entries(MEMBER) or [self.anchor], found, self.rules)
 
     def _require_candidate(self, entry: Entry) -> None:
         if entry.kind not in (CANDIDATE, RETIRED) or entry.hash is None:
@@ -222,8 +184,6 @@ class League(Ledger):
         """Whoever is played against: scripted players, members and the newest candidates."""
         candidates = self.entries(CANDIDATE)
         return [*self.entries(SCRIPTED, MEMBER), *candidates[max(0, len(candidates) - self.rules.newest) :]]
-
-    # What learners call; they also `report`.
 
     def agent(self, run: str, role: str = MAIN) -> Entry:
         """The agent that a training is in this league, made on the first call."""
@@ -239,8 +199,7 @@ class League(Ledger):
         found = self.select("hash = ?", _hash(checkpoint))
         if not found:
             return None
-        with self.writing() as database:
-            database.execute("UPDATE entries SET parent = ? WHERE id = ?", (found[0].id, agent))
+        self.execute("UPDATE entries SET parent = ? WHERE id = ?", found[0].id, agent)
         return found[0]
 
     def opponents(self, agent: int) -> tuple[list[Entry], list[float]]:
@@ -249,8 +208,8 @@ class League(Ledger):
         if me.role == MAIN_EXPLOITER:
             return [self.newest_main() or self.anchor], [1.0]
         pool = self.pool()
-        standings = [entry.standing() for entry in pool]
-        return pool, opponent_chances(me.standing(), standings, self._recent(agent), self.rules).tolist()
+        recent = {other: payoff.recent for other, payoff in self.payoffs(agent, rated=False).items()}
+        return pool, matchmaking.opponent_chances(me, pool, recent, self.rules).tolist()
 
     def current_main(self) -> Opponent | None:
         """The newest copy of the main agent, which a main exploiter plays against."""
@@ -272,26 +231,19 @@ class League(Ledger):
     def reset_due(self, agent: int) -> str:
         """Why an exploiter must begin again, or nothing."""
         me = self.by_id(agent)
-        return reset_reason(me.role, me.games, self._exploited(me), self.rules)
+        return matchmaking.reset_reason(me.role, me.games, self._exploited(me), self.rules)
 
     def reset(self, agent: int, reason: str) -> Entry:
-        """The exploiter's next life, with nothing learned or rated yet; it is to begin with the main agent's weights.
-
-        One that did its work leaves its newest copy as a member, so that the main agent learns to beat it.
-        """
+        """The exploiter's next life, with nothing learned or rated yet; it begins with the main agent's weights."""
         me = self.by_id(agent)
         assert me.role in EXPLOITERS, f"{me.name} is {me.role}: only exploiters begin again"
         with self.writing():
             recent, copies = self._exploited(me), self.select("run = ? AND kind = ?", me.name, CANDIDATE)
             if copies and recent.score >= self.rules.exploiter_score * max(recent.games, 1):
+                # It did its work: the main agent is to learn to beat it.
                 self.set_kind(copies[-1].id, MEMBER, "promoted", reason)
             self.set_kind(me.id, RETIRED, "retired", f"begins again: {reason}")
             return self._new_agent(me.run, me.role)
-
-    # Inside.
-
-    def _recent(self, agent: int) -> dict[int, Tally]:
-        return {other: payoff.recent for other, payoff in self.payoffs(agent, rated=False).items()}
 
     def _exploited(self, me: Entry) -> Tally:
         """An exploiter's recent games against whomever of its targets it scores least; none until it knows them all."""
@@ -312,8 +264,9 @@ class League(Ledger):
         return members or [entry.id for entry in learned] or [self.anchor.id]
 
     def _new_agent(self, run: str, role: str) -> Entry:
-        with self.writing() as database:
-            id = insert_entry(database, name=self._free_name(run), kind=AGENT, role=role, run=run)
+        with self.writing():
+            name = self._free_name(run)
+            id = self.execute(ledger.NEW_ENTRY, name, AGENT, role, "", None, run, 0, None, time.time(), *Rating())
             self.note(id, "joined", f"as {role}")
             return self.by_id(id)
 
@@ -366,10 +319,8 @@ def _hash(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-MANNERS: Final = "amber brisk calm dusty early fierce grave hidden iron jolly keen lone misty north outer pale".split()
-ANIMALS: Final = (
-    "adder badger crane dingo eland falcon gecko heron ibis jackal kestrel lynx marten newt otter puma".split()
-)
+MANNERS = "amber brisk calm dusty early fierce grave hidden iron jolly keen lone misty north outer pale".split()
+ANIMALS = "adder badger crane dingo eland falcon gecko heron ibis jackal kestrel lynx marten newt otter puma".split()
 
 
 def callsign(digest: str) -> str:

@@ -1,20 +1,18 @@
 """What happened in a league, in one SQLite file: entries, every match, payoffs, ratings period by period, events.
 
-Everything written goes in whole transactions, so a kill at any moment loses at most what was just being filed, and
-several processes can use a league at once. Matches, ratings and events are only ever added. The ratings of a period are
-computed from those before it and written together. Hides the tables; knows no game, no file of a player and no rules
-beyond when a period ends and who must leave then.
+Everything is written in whole transactions, so a kill at any moment loses at most what was just being filed, and
+several processes can use a league at once. Matches, ratings and events are only ever added. Knows no game.
 """
 
 import json
 import os
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict, dataclass, fields
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 from protege import ProtegeError, __version__
@@ -31,6 +29,8 @@ FORGETTING: Final = 0.98  # an agent's result counts so much less with every lat
 
 SCRIPTED, CANDIDATE, MEMBER, RETIRED, AGENT = "scripted", "candidate", "member", "retired", "agent"
 
+ENTRY: Final = "name, kind, role, player, hash, run, step, parent, created, rating, deviation, volatility, games"
+NEW_ENTRY: Final = f"INSERT INTO entries ({ENTRY}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)"
 TABLES: Final = """
 CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE entries (id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, kind TEXT NOT NULL, role TEXT NOT NULL,
@@ -62,10 +62,9 @@ class LeagueError(ProtegeError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class Entry(Standing):
     """Somebody in the league. Scripted players and copies never change; agents do."""
 
-    id: int
     name: str
     kind: str  # scripted, candidate, member, retired or agent
     role: str  # of the agent it is, or was taken from
@@ -75,12 +74,6 @@ class Entry:
     step: int
     parent: int | None  # the entry whose training it continues
     created: float  # seconds since 1970
-    rating: Rating
-    games: int
-
-    def standing(self) -> Standing:
-        """What the rules look at."""
-        return Standing(self.id, self.rating, self.games)
 
 
 class Game(NamedTuple):
@@ -118,12 +111,10 @@ class Payoff(NamedTuple):
 
     @property
     def games(self) -> int:
-        """All of them."""
         return self.wins + self.draws + self.losses
 
     @property
     def score(self) -> float:
-        """Draws as halves."""
         return self.wins + self.draws / 2
 
 
@@ -137,39 +128,16 @@ def create_ledger(
         database.executemany("INSERT INTO about VALUES (?, ?)", [(k, json.dumps(v)) for k, v in about.items()])
         for name in scripted:
             rating = Rating(deviation=0.0) if name == anchor else Rating()
-            insert_entry(database, name=name, kind=SCRIPTED, player=name, rating=rating)
+            database.execute(NEW_ENTRY, (name, SCRIPTED, "", name, None, "", 0, None, time.time(), *rating))
         database.execute("COMMIT")
-
-
-def insert_entry(
-    database: sqlite3.Connection, *, name: str, kind: str, role: str = "", player: str = "", hash: str | None = None,
-    run: str = "", step: int = 0, parent: int | None = None, rating: Rating = Rating(),
-) -> int:  # fmt: skip
-    """A new row; returns its number."""
-    row = database.execute(
-        "INSERT INTO entries (name, kind, role, player, hash, run, step, parent, created, rating, deviation,"
-        " volatility, games) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
-        (name, kind, role, player, hash, run, step, parent, time.time(), *rating),
-    )
-    assert row.lastrowid is not None
-    return row.lastrowid
-
-
-def _entry(row: Sequence[Any]) -> Entry:
-    """A row of the table; raises TypeError or ValueError where its numbers are none."""
-    about: dict[str, Any] = dict(zip((field.name for field in fields(Entry)), row[:10]))
-    rating, deviation, volatility, games = row[10:]
-    return Entry(**about, rating=Rating(float(rating), float(deviation), float(volatility)), games=int(games))
 
 
 class Ledger:
     """An open file. One thread at a time."""
 
     def __init__(self, folder: Path, *, read_only: bool = False) -> None:
-        self.folder = folder
-        self.name = folder.name
-        self.path = folder / FILE
-        self.recordings = folder / "recordings"
+        self.folder, self.name = folder, folder.name
+        self.path, self.recordings = folder / FILE, folder / "recordings"
         self.read_only = read_only or not os.access(folder, os.W_OK)
         with self._explained():
             self._database = self._open()
@@ -187,14 +155,12 @@ class Ledger:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
         """Let go of the file."""
         self._database.close()
-
-    # Who is in it.
 
     def entries(self, *kinds: str) -> list[Entry]:
         """Everybody, or those of some kinds, in the order they came."""
@@ -202,13 +168,9 @@ class Ledger:
 
     def select(self, where: str, *values: Any) -> list[Entry]:
         """Entries by a condition of SQL, in the order they came."""
-        rows = self._rows(
-            "SELECT id, name, kind, role, player, hash, run, step, parent, created, rating, deviation, volatility,"
-            f" games FROM entries WHERE {where} ORDER BY id",
-            *values,
-        )
+        rows = self._rows(f"SELECT id, {ENTRY} FROM entries WHERE {where} ORDER BY id", *values)
         try:
-            return [_entry(row) for row in rows]
+            return [Entry(row[0], Rating(*map(float, row[10:13])), int(row[13]), *row[1:10]) for row in rows]
         except (TypeError, ValueError) as error:
             raise self._damaged(error) from error
 
@@ -225,18 +187,13 @@ class Ledger:
         found = self.select("role = ? AND kind IN (?, ?)", MAIN, CANDIDATE, MEMBER)
         return found[-1] if found else None
 
-    # Filing.
-
     def reserve_maps(self, first: int, second: int, count: int) -> range:
         """Numbers of evaluation maps that these two have not played, and that nobody else lets them play: the same
         match twice would count as two pieces of evidence."""
         low, high = sorted((first, second))
         with self.writing() as database:
-            ((end,),) = database.execute(
-                "INSERT INTO maps VALUES (?, ?, ?)"
-                " ON CONFLICT DO UPDATE SET next = next + excluded.next RETURNING next",
-                (low, high, count),
-            ).fetchall()
+            add = "INSERT INTO maps VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET next = next + excluded.next"
+            ((end,),) = database.execute(f"{add} RETURNING next", (low, high, count)).fetchall()
         return range(end - count, end)
 
     def file(self, results: Sequence[Result], *, ends_period: bool | None = None) -> list[int]:
@@ -245,9 +202,9 @@ class Ledger:
         The rating period ends with them or stays open, as `ends_period` says; else it ends when enough games are filed.
         """
         try:
-            with self.writing() as database:
-                ids = [self._file(database, result) for result in results]
-                self._close_period(database, due=ends_period)
+            with self.writing():
+                ids = [self._file(result) for result in results]
+                self._close_period(due=ends_period)
             if any(result.recording is not None for result in results):
                 self._drop_old_recordings()
         except OSError as error:
@@ -256,32 +213,25 @@ class Ledger:
 
     def report(self, agent: int, games: Sequence[Game]) -> None:
         """File an agent's games. They rate the agent alone: it tries things out, and the others lent themselves."""
-        with self.writing() as database:
-            now = time.time()
-            for game in games:
-                database.execute(
-                    "INSERT INTO matches (time, first, second, score, rated, swapped, detail)"
-                    " VALUES (?, ?, ?, ?, 0, ?, ?)",
-                    (now, agent, game.opponent, game.score, game.swapped, json.dumps({"seed": game.seed})),
-                )
-                self._count(database, agent, game.opponent, game.score, rated=False)
-            self._close_period(database)
+        with self.writing():
+            for opponent, score, seed, swapped in games:
+                self._add_match(agent, opponent, score, False, None, swapped, {"seed": seed})
+            self._close_period()
 
     def close_period(self) -> None:
         """End the rating period now, if anything was played in it."""
-        with self.writing() as database:
-            self._close_period(database, due=True)
+        with self.writing():
+            self._close_period(due=True)
 
     def note(self, entry: int, kind: str, text: str) -> None:
         """Something that happened to an entry."""
-        with self.writing() as database:
-            row = (time.time(), entry, kind, text)
-            database.execute("INSERT INTO events (time, entry, kind, text) VALUES (?, ?, ?, ?)", row)
+        new = "INSERT INTO events (time, entry, kind, text) VALUES (?, ?, ?, ?)"
+        self.execute(new, time.time(), entry, kind, text)
 
     def set_kind(self, entry: int, kind: str, event: str, reason: str) -> None:
         """An entry becomes a member, and whoever is too many then retires; or it retires itself."""
-        with self.writing() as database:
-            database.execute("UPDATE entries SET kind = ? WHERE id = ?", (kind, entry))
+        with self.writing():
+            self.execute("UPDATE entries SET kind = ? WHERE id = ?", kind, entry)
             self.note(entry, event, reason)
             if kind == MEMBER:
                 self.retire_surplus()
@@ -289,17 +239,20 @@ class Ledger:
     def retire_surplus(self) -> None:
         """Members leave until no more are left than the limit."""
         with self.writing():
-            members = [entry.standing() for entry in self.entries(MEMBER)]
             main = self.newest_main()
-            for id in to_retire(members, self.rules, frozenset({main.id} if main else ())):
+            for id in to_retire(self.entries(MEMBER), self.rules, frozenset({main.id} if main else ())):
                 self.set_kind(id, RETIRED, "retired", f"more than {self.rules.limit} members")
 
     def require_writable(self) -> None:
         """Raise if the league can only be read."""
         if self.read_only:
-            raise LeagueError(
-                f"league {self.name} can only be read: go on with a copy, protege league init mine --copy {self.name}"
-            )
+            how = f"go on with a copy, protege league init mine --copy {self.name}"
+            raise LeagueError(f"league {self.name} can only be read: {how}")
+
+    def execute(self, query: str, *values: Any) -> int:
+        """Change something, in a transaction of its own unless inside another; returns the number of a new row."""
+        with self.writing() as database:
+            return database.execute(query, values).lastrowid or 0
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -308,34 +261,22 @@ class Ledger:
         if self._database.in_transaction:
             yield self._database
             return
-        with self._explained():
-            self._database.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._database
-                self._database.execute("COMMIT")
-            except BaseException:
-                with suppress(sqlite3.Error):
-                    self._database.execute("ROLLBACK")
-                raise
-
-    # Looking back.
+        with self._explained(), self._database as database:  # commits, or rolls back
+            database.execute("BEGIN IMMEDIATE")
+            yield database
 
     def payoffs(self, entry: int, *, rated: bool = True) -> dict[int, Payoff]:
         """What an entry scored against each of the others, in rated matches or in training."""
-        rows = self._rows(
-            "SELECT second, wins, draws, losses, recent_score, recent_games FROM payoffs WHERE first = ? AND rated = ?",
-            entry,
-            rated,
-        )
+        kept = "second, wins, draws, losses, recent_score, recent_games"
+        rows = self._rows(f"SELECT {kept} FROM payoffs WHERE first = ? AND rated = ?", entry, rated)
         return {other: Payoff(won, drawn, lost, Tally(*recent)) for other, won, drawn, lost, *recent in rows}
 
     def history(self, entry: int) -> list[tuple[int, float, Rating, int]]:
         """An entry's ratings: period, time, rating, games in all."""
         rows = self._rows(
             "SELECT period, time, rating, deviation, volatility, history.games FROM history"
-            " JOIN periods ON id = period WHERE entry = ? ORDER BY period",
-            entry,
-        )
+            " JOIN periods ON id = period WHERE entry = ? ORDER BY period", entry,
+        )  # fmt: skip
         return [(number, when, Rating(*rating), games) for number, when, *rating, games in rows]
 
     def styles(self, entry: int, most: int = 100) -> list[dict[str, float]]:
@@ -364,8 +305,6 @@ class Ledger:
     def write_to(self, path: Path) -> None:
         """The whole ledger as one compact file."""
         self._rows("VACUUM INTO ?", str(path))
-
-    # Inside.
 
     def _open(self) -> sqlite3.Connection:
         # A file nobody writes is read as it is, as SQLite would want to keep files of its own beside it. Where somebody
@@ -421,72 +360,69 @@ class Ledger:
             raise LeagueError(f"league {self.name} has no entry {value!r}")
         return found[0]
 
-    def _file(self, database: sqlite3.Connection, result: Result) -> int:
+    def _file(self, result: Result) -> int:
         """One match into the tables; its recording is in its place before the row that names it."""
-        id = database.execute(
-            "INSERT INTO matches (time, first, second, score, rated, map, swapped, detail)"
-            " VALUES (?, ?, ?, ?, 1, ?, ?, ?)",
-            (time.time(), *result[:3], result.map, result.swapped, json.dumps(result.detail)),
-        ).lastrowid  # fmt: skip
-        assert id is not None
-        self._count(database, result.first, result.second, result.score, rated=True)
-        self._count(database, result.second, result.first, 1 - result.score, rated=True)
-        for entry, style in zip((result.first, result.second), result.styles or ()):
-            database.execute("INSERT INTO styles VALUES (?, ?, ?)", (entry, id, json.dumps(style)))
+        first, second, score = result[:3]
+        id = self._add_match(first, second, score, True, result.map, result.swapped, result.detail)
+        self._count(second, first, 1 - score, rated=True)
+        for entry, style in zip((first, second), result.styles or ()):
+            self.execute("INSERT INTO styles VALUES (?, ?, ?)", entry, id, json.dumps(style))
         if result.recording is not None:
             self.recordings.mkdir(exist_ok=True)
             path = self._recording(id)
             with replacing(path) as draft:
                 draft.write_bytes(result.recording)
-            database.execute("UPDATE matches SET recording = ? WHERE id = ?", (path.name, id))
+            self.execute("UPDATE matches SET recording = ? WHERE id = ?", path.name, id)
         return id
 
-    def _count(self, database: sqlite3.Connection, first: int, second: int, score: float, *, rated: bool) -> None:
-        assert score in (0, 0.5, 1), f"a game scores 0, 0.5 or 1, not {score}"
-        database.execute(
-            "INSERT INTO payoffs VALUES (:first, :second, :rated, :won, :drawn, :lost, :score, 1)"
-            " ON CONFLICT DO UPDATE SET wins = wins + :won, draws = draws + :drawn, losses = losses + :lost,"
-            " recent_score = :keep * recent_score + :score, recent_games = :keep * recent_games + 1",
-            {
-                "first": first, "second": second, "rated": rated, "won": score == 1, "drawn": score == 0.5,
-                "lost": score == 0, "score": score, "keep": FORGETTING,
-            },
-        )  # fmt: skip
-        database.execute("UPDATE entries SET games = games + 1 WHERE id = ?", (first,))
+    def _add_match(
+        self, first: int, second: int, score: float, rated: bool, map: int | None, swapped: bool, detail: object
+    ) -> int:
+        """Its row, counted for the first of the two; returns its number."""
+        self._count(first, second, score, rated=rated)
+        row = time.time(), first, second, score, rated, map, swapped, json.dumps(detail)
+        columns = "time, first, second, score, rated, map, swapped, detail"
+        return self.execute(f"INSERT INTO matches ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", *row)
 
-    def _close_period(self, database: sqlite3.Connection, *, due: bool | None = None) -> None:
+    def _count(self, first: int, second: int, score: float, *, rated: bool) -> None:
+        assert score in (0, 0.5, 1), f"a game scores 0, 0.5 or 1, not {score}"
+        self.execute(
+            "INSERT INTO payoffs VALUES (?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT DO UPDATE SET wins = wins + excluded.wins,"
+            " draws = draws + excluded.draws, losses = losses + excluded.losses,"
+            f" recent_score = {FORGETTING} * recent_score + excluded.recent_score,"
+            f" recent_games = {FORGETTING} * recent_games + 1",
+            first, second, rated, score == 1, score == 0.5, score == 0, score,
+        )  # fmt: skip
+        self.execute("UPDATE entries SET games = games + 1 WHERE id = ?", first)
+
+    def _close_period(self, *, due: bool | None = None) -> None:
         """Everybody's rating from those before the period, written together; then whoever is too many retires."""
         if due is False:
             return
-        rows = database.execute("SELECT first, second, score, rated FROM matches WHERE period IS NULL").fetchall()
+        rows = self._rows("SELECT first, second, score, rated FROM matches WHERE period IS NULL")
         if not rows or not (due or len(rows) >= self.rules.period_games):
             return
         games = [Played(first, second, score, bool(rated)) for first, second, score, rated in rows]
         playing = {player for game in games for player in game[:2]}
         entries = {entry.id: entry for entry in self.entries() if entry.kind != RETIRED or entry.id in playing}
-        before = {id: entry.rating for id, entry in entries.items()}
-        number = database.execute("INSERT INTO periods (time, games) VALUES (?, ?)", (time.time(), len(rows))).lastrowid
-        database.execute("UPDATE matches SET period = ? WHERE period IS NULL", (number,))
-        for id, rating in period(before, games, self.anchor.id).items():
-            if rating == before[id] and id != self.anchor.id:
-                continue
-            database.execute("UPDATE entries SET rating = ?, deviation = ?, volatility = ? WHERE id = ?", (*rating, id))
-            row = (id, number, *rating, entries[id].games)
-            database.execute("INSERT INTO history VALUES (?, ?, ?, ?, ?, ?)", row)
+        after = period({id: entry.rating for id, entry in entries.items()}, games, self.anchor.id)
+        number = self.execute("INSERT INTO periods (time, games) VALUES (?, ?)", time.time(), len(rows))
+        self.execute("UPDATE matches SET period = ? WHERE period IS NULL", number)
+        for id, rating in after.items():
+            if rating != entries[id].rating or id == self.anchor.id:
+                self.execute("UPDATE entries SET rating = ?, deviation = ?, volatility = ? WHERE id = ?", *rating, id)
+                self.execute("INSERT INTO history VALUES (?, ?, ?, ?, ?, ?)", id, number, *rating, entries[id].games)
         self.retire_surplus()
 
     def _drop_old_recordings(self) -> None:
         """Keep the newest of every entry: a recording goes when neither side needs it any more."""
-        kept: dict[int, int] = {}
+        kept: Counter[int] = Counter()
         rows = self._rows("SELECT id, first, second FROM matches WHERE recording IS NOT NULL ORDER BY id DESC")
         for id, first, second in rows:
-            sides = (first, second)
-            is_needed = any(kept.get(entry, 0) < self.rules.recordings for entry in sides)
-            for entry in sides:
-                kept[entry] = kept.get(entry, 0) + 1
+            is_needed = min(kept[first], kept[second]) < self.rules.recordings
+            kept.update((first, second))
             if not is_needed:
-                with self.writing() as database:
-                    database.execute("UPDATE matches SET recording = NULL WHERE id = ?", (id,))
+                self.execute("UPDATE matches SET recording = NULL WHERE id = ?", id)
                 # Never by the name in the row, which in a league from elsewhere could be that of any file.
                 self._recording(id).unlink(missing_ok=True)
 

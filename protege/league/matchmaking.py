@@ -59,7 +59,8 @@ class Tally(NamedTuple):
         return (self.score + 1) / (self.games + 2)
 
 
-class Standing(NamedTuple):
+@dataclass(frozen=True)
+class Standing:
     """An entry as these rules see it."""
 
     id: int
@@ -67,42 +68,24 @@ class Standing(NamedTuple):
     games: int
 
 
-# --- opponents -------------------------------------------------------------------------------------------------------
-
-
 def opponent_chances(me: Standing, pool: Sequence[Standing], tallies: Mapping[int, Tally], rules: Rules) -> Floats:
     """The chance of each opponent of a pool to be drawn; they add up to one."""
     assert pool, "there is nobody to play"
     apart = np.array([abs(other.rating.rating - me.rating.rating) for other in pool])
-    reach = _in_reach(apart, rules) if me.games < rules.cold_games else np.ones(len(pool), bool)
+    reach = np.ones(len(pool), bool)
+    if me.games < rules.cold_games:
+        near = [apart <= factor * rules.cold_range for factor in WIDENING]
+        reach = next((within for within in near if within.any()), reach)
     rate = np.array([tallies.get(other.id, Tally()).rate for other in pool])
     # Seen from the nearest, so that a league where all are far away does not divide nothing by nothing.
     bell = np.exp(-(apart**2 - apart[reach].min() ** 2) / (2 * rules.sigma**2))
     even, hard = rate * (1 - rate), (1 - rate) ** 2
-    parts = (
-        (rules.skill, _share(bell, reach)),
-        (rules.prioritised / 2, _share(even, reach)),
-        (rules.prioritised / 2, _share(hard, reach)),
-        (rules.floor, _share(np.ones(len(pool)), reach)),
-    )
-    mixed: Floats = sum((weight * part for weight, part in parts), np.zeros(len(pool)))
+    kinds = (rules.skill, bell), (rules.prioritised / 2, even), (rules.prioritised / 2, hard), (rules.floor, 1.0)
+    mixed = np.zeros(len(pool))
+    for share, weights in kinds:
+        found = np.where(reach, weights, 0.0)
+        mixed += share * (found / found.sum())
     return np.asarray(mixed / mixed.sum())
-
-
-def _in_reach(apart: Floats, rules: Rules) -> npt.NDArray[np.bool_]:
-    for factor in WIDENING:
-        near = apart <= factor * rules.cold_range
-        if near.any():
-            return near
-    return np.ones(len(apart), bool)
-
-
-def _share(weights: Floats, reach: npt.NDArray[np.bool_]) -> Floats:
-    found = np.where(reach, weights, 0.0)
-    return np.asarray(found / found.sum())
-
-
-# --- entering and leaving --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -119,7 +102,8 @@ def gate(members: Sequence[Standing], tallies: Mapping[int, Tally], rules: Rules
     ranked = sorted(members, key=lambda member: -member.rating.conservative)[: rules.gate_top]
     assert ranked, "there is nobody to beat"
     best = ranked[0].id
-    needed = {member.id: rules.gate_games if member.id == best else _fewer_games(rules) for member in ranked}
+    needed = dict.fromkeys((member.id for member in ranked), max(1, rules.gate_games // rules.gate_top))
+    needed[best] = rules.gate_games
     found = {member: tallies.get(member, Tally()) for member in needed}
     missing = tuple((m, needed[m] - int(found[m].games)) for m in needed if found[m].games < needed[m])
     if missing:
@@ -133,18 +117,12 @@ def gate(members: Sequence[Standing], tallies: Mapping[int, Tally], rules: Rules
     return Verdict(True, f"{shares[best]:.1%} against the best, at least {shares[worst]:.1%} against the top")
 
 
-def _fewer_games(rules: Rules) -> int:
-    return max(1, rules.gate_games // rules.gate_top)
-
-
 def to_retire(members: Sequence[Standing], rules: Rules, protected: frozenset[int] = frozenset()) -> list[int]:
     """Members that must leave so that the limit holds: the lowest, but last the newest that are hardly known yet."""
     unknown = sorted(member.id for member in members if member.games < rules.retire_games)
     spared = unknown[max(0, len(unknown) - rules.newest) :]
-    leaving = sorted(
-        (member for member in members if member.id not in protected),
-        key=lambda member: (member.id in spared, member.rating.conservative, member.id),
-    )
+    leaving = [member for member in members if member.id not in protected]
+    leaving.sort(key=lambda member: (member.id in spared, member.rating.conservative, member.id))
     return [member.id for member in leaving[: max(0, len(members) - rules.limit)]]
 
 

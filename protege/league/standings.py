@@ -1,7 +1,4 @@
-"""What a league looks like: the table, who beats whom, ratings over time, where everybody comes from, how they play.
-
-Everything here is plain numbers and text for a terminal or a page, read from a league and from nothing else.
-"""
+"""What a league looks like, in plain numbers and text: the table, who beats whom, ratings over time, how they play."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -10,9 +7,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from protege.league.glicko import SCALE, START
+from protege.league.glicko import SCALE, START, Rating
 from protege.league.league import League
-from protege.league.ledger import AGENT, RETIRED, Entry
+from protege.league.ledger import AGENT, RETIRED, Entry, Payoff
 from protege.runs.metrics import Metric
 from protege.statistics import wilson
 
@@ -26,18 +23,18 @@ def table(league: League, *, retired: bool = False) -> list[dict[str, Any]]:
     shown = [entry for entry in league.entries() if retired or entry.kind != RETIRED]
     ordered = sorted(shown, key=lambda entry: (entry.kind == RETIRED, -entry.rating.conservative, entry.id))
     fitted = strengths(league)
-    return [_row(entry, league) | dict(zip(("strength", "strength_deviation"), fitted[entry.id])) for entry in ordered]
 
+    def row(entry: Entry) -> dict[str, Any]:
+        about, rating = asdict(entry), entry.rating
+        del about["player"]
+        return about | {
+            "is_anchor": entry.id == league.anchor.id,
+            "rating": round(rating.rating, 1), "deviation": round(rating.deviation, 1),
+            "volatility": round(rating.volatility, 5), "conservative": round(rating.conservative, 1),
+            "strength": fitted[entry.id][0], "strength_deviation": fitted[entry.id][1],
+        }  # fmt: skip
 
-def _row(entry: Entry, league: League) -> dict[str, Any]:
-    return {
-        "id": entry.id, "name": entry.name, "kind": entry.kind, "role": entry.role,
-        "is_anchor": entry.id == league.anchor.id,
-        "rating": round(entry.rating.rating, 1), "deviation": round(entry.rating.deviation, 1),
-        "volatility": round(entry.rating.volatility, 5), "conservative": round(entry.rating.conservative, 1),
-        "games": entry.games, "hash": entry.hash, "run": entry.run, "step": entry.step, "parent": entry.parent,
-        "created": entry.created,
-    }  # fmt: skip
+    return [row(entry) for entry in ordered]
 
 
 def strengths(league: League) -> dict[int, tuple[float | None, float | None]]:
@@ -83,56 +80,43 @@ def fit_strengths(wins: Floats, anchor: int) -> tuple[Floats, Floats]:
 
 def _connected(met: npt.NDArray[np.bool_], start: int) -> list[int]:
     """Everybody whom a chain of matches leads to."""
-    found, frontier = {start}, [start]
-    while frontier:
-        reached = set(np.flatnonzero(met[frontier.pop()]).tolist()) - found
-        found |= reached
-        frontier += reached
-    return sorted(found)
+    found = np.arange(len(met)) == start
+    while (reached := found | met[found].any(0)).sum() > found.sum():
+        found = reached
+    return np.flatnonzero(found).tolist()
 
 
 def payoff(league: League, entries: Sequence[int]) -> list[list[dict[str, float] | None]]:
-    """What each of these scored against each, in their order, with a 95 % interval; None where they never met.
-
-    Of an agent its training games count, of the others the rated ones.
-    """
-    found: list[list[dict[str, float] | None]] = []
+    """What each of these scored against each, in their order, with a 95 % interval; None where they never met."""
+    # Of an agent its training games count, of the others the rated ones.
     kinds = {entry.id: entry.kind for entry in league.entries()}
-    for first in entries:
-        scored = league.payoffs(first, rated=kinds[first] != AGENT)
-        row: list[dict[str, float] | None] = []
-        for second in entries:
-            if second not in scored:
-                row.append(None)
-                continue
-            one = scored[second]
-            low, high = wilson(one.score, one.games)
-            row.append(
-                {"score": one.score / one.games, "low": low, "high": high, "games": one.games, "draws": one.draws}
-            )
-        found.append(row)
-    return found
+    scored = {entry: league.payoffs(entry, rated=kinds[entry] != AGENT) for entry in entries}
+    return [[_cell(scored[first].get(second)) for second in entries] for first in entries]
+
+
+def _cell(found: Payoff | None) -> dict[str, float] | None:
+    if found is None:
+        return None
+    low, high = wilson(found.score, found.games)
+    return {"score": found.score / found.games, "low": low, "high": high, "games": found.games, "draws": found.draws}
 
 
 def ratings_over_time(league: League, entries: Sequence[int]) -> dict[int, list[list[float]]]:
     """For each entry [period, time, rating, deviation, games in all] after each period that changed it."""
-    return {
-        entry: [
-            [number, when, round(rating.rating, 1), round(rating.deviation, 1), games]
-            for number, when, rating, games in league.history(entry)
-        ]
-        for entry in entries
-    }
+
+    def after(number: int, when: float, rating: Rating, games: int) -> list[float]:
+        return [number, when, round(rating.rating, 1), round(rating.deviation, 1), games]
+
+    return {entry: [after(*period) for period in league.history(entry)] for entry in entries}
 
 
 def styles(league: League, entries: Sequence[int]) -> dict[int, Style]:
     """How each entry plays: the mean over its newest matches that were looked at; those without any are left out."""
-    found = {}
-    for entry in entries:
-        seen = league.styles(entry)
-        if seen:
-            found[entry] = {name: float(np.mean([style[name] for style in seen if name in style])) for name in seen[0]}
-    return found
+
+    def typical(seen: Sequence[Style]) -> Style:
+        return {name: float(np.mean([style[name] for style in seen if name in style])) for name in seen[0]}
+
+    return {entry: typical(seen) for entry in entries if (seen := league.styles(entry))}
 
 
 def distances(styles: Mapping[int, Style]) -> dict[int, dict[int, float]]:
@@ -150,29 +134,23 @@ def distances(styles: Mapping[int, Style]) -> dict[int, dict[int, float]]:
 
 def recent_matches(league: League, entry: int, most: int = 5) -> list[dict[str, Any]]:
     """An entry's newest rated matches as seen from it: recorded ones, then one against each opponent, then others."""
-    recorded = league.matches(entry, most, recorded=True)
+
+    def seen(match: dict[str, Any]) -> dict[str, Any]:
+        is_first = match["first"] == entry
+        return {name: match[name] for name in ("id", "time", "map", "detail", "recording")} | {
+            "opponent": match["second" if is_first else "first"], "is_first": is_first,
+            "score": match["score"] if is_first else 1 - match["score"], "swapped": bool(match["swapped"]),
+        }  # fmt: skip
+
+    recorded = [seen(match) for match in league.matches(entry, most, recorded=True)]
     known, met = {match["id"] for match in recorded}, set()
     first: list[dict[str, Any]] = []
     rest: list[dict[str, Any]] = []
-    for match in league.matches(entry, 20 * most):
+    for match in map(seen, league.matches(entry, 20 * most)):
         if match["id"] not in known:
-            rival = match["second"] if match["first"] == entry else match["first"]
-            (rest if rival in met else first).append(match)
-            met.add(rival)
-    return [
-        {
-            "id": match["id"],
-            "time": match["time"],
-            "opponent": match["second"] if match["first"] == entry else match["first"],
-            "score": match["score"] if match["first"] == entry else 1 - match["score"],
-            "map": match["map"],
-            "swapped": bool(match["swapped"]),
-            "detail": match["detail"],
-            "is_first": match["first"] == entry,
-            "recording": match["recording"],
-        }
-        for match in (recorded + first + rest)[:most]
-    ]
+            (rest if match["opponent"] in met else first).append(match)
+            met.add(match["opponent"])
+    return (recorded + first + rest)[:most]
 
 
 def report(league: League, style: Sequence[Metric] = ()) -> dict[str, Any]:
@@ -182,16 +160,9 @@ def report(league: League, style: Sequence[Metric] = ()) -> dict[str, Any]:
     in_play = [row["id"] for row in rows if row["kind"] != RETIRED]
     found = styles(league, ids)
     return {
-        "name": league.name,
-        "game": league.game,
-        "signature": league.signature,
-        "counts": league.counts(),
-        "entries": rows,
-        "history": ratings_over_time(league, ids),
+        "name": league.name, "game": league.game, "signature": league.signature, "counts": league.counts(),
+        "entries": rows, "history": ratings_over_time(league, ids),
         "payoff": {"entries": in_play, "cells": payoff(league, in_play)},
-        "style_metrics": [asdict(metric) for metric in style],
-        "styles": found,
-        "distances": distances(found),
-        "matches": {id: recent_matches(league, id) for id in ids},
-        "events": league.events(),
-    }
+        "style_metrics": [asdict(metric) for metric in style], "styles": found, "distances": distances(found),
+        "matches": {id: recent_matches(league, id) for id in ids}, "events": league.events(),
+    }  # fmt: skip

@@ -1,9 +1,8 @@
 """Save, load and refuse training state. One checkpoint is one safetensors file; its header holds one JSON document.
 
-Weights go in under their own names. Everything else (optimisers, counters, generators, game memory) goes in as nested
-dictionaries, lists, numbers, tensors and arrays, and comes out exactly as it was. A file is replaced only by a whole
-one, so a kill during a save leaves the one before. Nothing is ever unpickled: a checkpoint cannot run code. What is
-damaged, foreign or of another version is refused with one line that says what to do.
+Weights go in under their own names; everything else as nested dictionaries, lists, numbers, tensors and arrays, which
+come out exactly as they were. Nothing is ever unpickled: a checkpoint cannot run code. What is damaged, foreign or of
+another version is refused with one line that says what to do.
 """
 
 import json
@@ -30,20 +29,10 @@ CHECKSUM: Final = "checksum"
 STATE: Final = "state:"  # begins the names of tensors that stood inside the state
 HEADER_BYTES: Final = 100_000_000  # safetensors reads no longer header
 DTYPES: Final = {  # what safetensors calls them
-    torch.float64: "F64",
-    torch.float32: "F32",
-    torch.float16: "F16",
-    torch.bfloat16: "BF16",
-    torch.int64: "I64",
-    torch.int32: "I32",
-    torch.int16: "I16",
-    torch.int8: "I8",
-    torch.uint64: "U64",
-    torch.uint32: "U32",
-    torch.uint16: "U16",
-    torch.uint8: "U8",
-    torch.bool: "BOOL",
-}
+    torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.bool: "BOOL",
+    torch.int64: "I64", torch.int32: "I32", torch.int16: "I16", torch.int8: "I8",
+    torch.uint64: "U64", torch.uint32: "U32", torch.uint16: "U16", torch.uint8: "U8",
+}  # fmt: skip
 
 
 class CheckpointError(ProtegeError):
@@ -71,16 +60,12 @@ class Checkpoint:
 def save(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any], *, kind: str, task_version: int) -> None:
     """Write a checkpoint in place of the one before. `state` may hold tensors and arrays at any depth."""
     lifted: dict[str, Tensor] = {}
+    commit = source_commit()
     document = {
-        "format": FORMAT,
-        "kind": kind,
-        "task_version": task_version,
-        "saved": now(),
-        "protege": __version__,
-        "torch": torch.__version__,
-        "commit": _commit(),
+        "format": FORMAT, "kind": kind, "task_version": task_version, "saved": now(), "protege": __version__,
+        "torch": torch.__version__, "commit": commit and commit.hash + "-dirty" * commit.dirty,
         "state": _lift(dict(state), STATE, lifted),
-    }
+    }  # fmt: skip
     text = json.dumps(document, allow_nan=False)
     assert not any(name.startswith(STATE) for name in tensors), f"names of tensors may not start with {STATE}"
     stored = _separate({**tensors, **lifted})
@@ -114,16 +99,11 @@ def load(path: Path, *, kind: str | None = None, task_version: int | None = None
     if kind is not None and document["kind"] != kind:
         raise CheckpointMismatch(f"{path} is a checkpoint of {document['kind']}, expected {kind}")
     if task_version is not None and document["task_version"] != task_version:
-        raise CheckpointMismatch(
-            f"{path} was trained on task version {document['task_version']}, this is version {task_version}: "
-            f"train anew, or use what it was {made}"
-        )
-    return Checkpoint(
-        path,
-        tensors={name: tensor for name, tensor in stored.items() if not name.startswith(STATE)},
-        state=_lower(document["state"], stored),
-        **{key: document[key] for key in ("kind", "task_version", "saved", "protege", "commit")},
-    )
+        versions = f"was trained on task version {document['task_version']}, this is version {task_version}"
+        raise CheckpointMismatch(f"{path} {versions}: train anew, or use what it was {made}")
+    tensors = {name: tensor for name, tensor in stored.items() if not name.startswith(STATE)}
+    about = {key: document[key] for key in ("kind", "task_version", "saved", "protege", "commit")}
+    return Checkpoint(path, tensors, _lower(document["state"], stored), **about)
 
 
 # The state as JSON. What JSON does not know becomes an object with one key that starts with "$".
@@ -170,21 +150,19 @@ def _lower(value: Any, stored: Mapping[str, Tensor]) -> Any:
         return [_lower(part, stored) for part in value]
     if not isinstance(value, dict):
         return value
-    if len(value) == 1:
-        ((key, held),) = value.items()
-        match key:
-            case "$tensor":
-                return stored[held]
-            case "$array":
-                return stored[held].numpy()
-            case "$scalar":
-                return stored[held].numpy()[()]
-            case "$float":
-                return float(held)
-            case "$tuple":
-                return tuple(_lower(part, stored) for part in held)
-            case "$map":
-                return {key: _lower(part, stored) for key, part in held}
+    match list(value.items()):
+        case [("$tensor", held)]:
+            return stored[held]
+        case [("$array", held)]:
+            return stored[held].numpy()
+        case [("$scalar", held)]:
+            return stored[held].numpy()[()]
+        case [("$float", held)]:
+            return float(held)
+        case [("$tuple", held)]:
+            return tuple(_lower(held, stored))
+        case [("$map", held)]:
+            return {key: _lower(part, stored) for key, part in held}
     return {key: _lower(part, stored) for key, part in value.items()}
 
 
@@ -205,8 +183,8 @@ def _checksum(text: str, stored: Mapping[str, Tensor]) -> int:
     found = zlib.crc32(text.encode())
     for name in sorted(stored):
         tensor = stored[name]
-        found = zlib.crc32(f"{name} {_shape(tensor)}".encode(), found)
-        found = zlib.crc32(_bytes(tensor), found)
+        shape = f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
+        found = zlib.crc32(_bytes(tensor), zlib.crc32(f"{name} {shape}".encode(), found))
     return found
 
 
@@ -256,12 +234,3 @@ def _why_unreadable(path: Path) -> str:
     if start[8:] != b"{" or header > HEADER_BYTES:
         return "is no safetensors file"
     return "is damaged or cut short: use another checkpoint"
-
-
-def _commit() -> str | None:
-    commit = source_commit()
-    return None if commit is None else commit.hash + ("-dirty" if commit.dirty else "")
-
-
-def _shape(tensor: Tensor) -> str:
-    return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"

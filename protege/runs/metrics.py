@@ -1,9 +1,7 @@
 """What a run measured: declared metrics, their values over time, and events, in one SQLite file.
 
-One process writes (`MetricWriter`), any number read meanwhile (`MetricLog`). Every metric is declared once, with its
-meaning and all that terminal and page need to show it; logging an undeclared one raises. What was logged is in the file
-when the call returns, so a killed process loses nothing. Hides the tables and how long series shrink to what a chart
-can show.
+One process writes (`MetricWriter`), any number read meanwhile (`MetricLog`). Every metric is declared once, with all
+that terminal and page need to show it. What was logged is in the file when the call returns, so a kill loses nothing.
 """
 
 import csv
@@ -17,7 +15,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from numbers import Real
@@ -111,7 +109,6 @@ class Event(NamedTuple):
 class Series:
     """A metric in columns. Where there are more values than points asked for, a point is a stretch of values."""
 
-    name: str
     row: int  # as `since_row` it gives only what came later
     steps: list[int]  # of the last value in each stretch
     times: list[float]
@@ -122,6 +119,9 @@ class Series:
 
 class MetricLog:
     """Reads the file, also while it is being written. Threads may share it."""
+
+    _mode = "mode=ro"
+    _formats: tuple[int, ...] = (FORMAT,)
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -139,13 +139,6 @@ class MetricLog:
         """Every metric, in the order of declaration."""
         shown = "shown" if _knows_how_to_show(self._rows("PRAGMA table_info(metrics)")) else "''"
         return [_metric(*row) for row in self._rows(f"SELECT {', '.join(PLAIN)}, {shown} FROM metrics ORDER BY id")]
-
-    def families(self) -> dict[str, list[Metric]]:
-        """The same by family."""
-        found: dict[str, list[Metric]] = {}
-        for metric in self.declared():
-            found.setdefault(metric.family, []).append(metric)
-        return found
 
     def latest(self) -> dict[str, Point]:
         """The newest value of every metric that has one."""
@@ -165,15 +158,9 @@ class MetricLog:
         return dict(self._rows("SELECT name, not_finite FROM metrics WHERE not_finite > 0 ORDER BY id"))
 
     def series(
-        self,
-        name: str,
-        *,
-        since_row: int = 0,
-        most_points: int = 500,
-        along: Literal["step", "time"] = "step",
-        start: float | None = None,
-        stop: float | None = None,
-    ) -> Series:
+        self, name: str, *, since_row: int = 0, most_points: int = 500, along: Literal["step", "time"] = "step",
+        start: float | None = None, stop: float | None = None,
+    ) -> Series:  # fmt: skip
         """A metric in at most `most_points` equal stretches of steps or time, from `start` to `stop` of that axis."""
         axis, scale = ("step", 1) if along == "step" else ("row", MICROSECOND)
         where, values = "metric = ? AND row > ?", [self._id(name), since_row]
@@ -181,37 +168,29 @@ class MetricLog:
             if bound is not None:
                 where += f" AND {axis} {sign} ?"
                 values.append(round(bound * scale))
-        ((count, first, last),) = self._rows(
-            f"SELECT count(*), min({axis}), max({axis}) FROM points WHERE {where}", values
-        )
+        bounds = f"SELECT count(*), min({axis}), max({axis}) FROM points WHERE {where}"
+        ((count, first, last),) = self._rows(bounds, values)
         stretch = "row" if count <= most_points else f"({axis} - {first}) / {(last - first) // most_points + 1}"
         rows = self._rows(
             f"SELECT max(row), max(step), avg(value), min(value), max(value) FROM points WHERE {where}"
-            f" GROUP BY {stretch} ORDER BY max(row)",
-            values,
-        )
+            f" GROUP BY {stretch} ORDER BY max(row)", values,
+        )  # fmt: skip
         ends, steps, mean, low, high = ([row[column] for row in rows] for column in range(5))
-        return Series(
-            name, ends[-1] if ends else since_row, steps, [end / MICROSECOND for end in ends], mean, low, high
-        )
+        times, newest = [end / MICROSECOND for end in ends], ends[-1] if ends else since_row
+        return Series(newest, steps, times, mean, low, high)
 
     def events(self, since: int = 0, most: int = 200) -> list[Event]:
         """The newest events after number `since`, oldest first."""
-        rows = self._rows(
-            "SELECT id, time, kind, text FROM events WHERE id > ? ORDER BY id DESC LIMIT ?", (since, most)
-        )
-        return [Event(*row) for row in reversed(rows)]
+        query = "SELECT id, time, kind, text FROM events WHERE id > ? ORDER BY id DESC LIMIT ?"
+        return [Event(*row) for row in reversed(self._rows(query, (since, most)))]
 
     def export_csv(self, file: TextIO, names: Sequence[str] = ()) -> int:
         """Write metrics (all, if none is named) with one line for each time they were logged; returns the lines."""
         names = list(dict.fromkeys(names)) or [metric.name for metric in self.declared()]
         columns = {self._id(name): column for column, name in enumerate(names, start=2)}
-        marks = ", ".join("?" * len(columns))
-        rows = self._rows(
-            f"SELECT row, step, metric, value FROM points WHERE metric IN ({marks}) ORDER BY row", list(columns)
-        )
+        query = f"SELECT row, step, metric, value FROM points WHERE metric IN ({', '.join('?' * len(columns))})"
         lines: dict[int, list[str]] = {}
-        for row, step, metric, value in rows:
+        for row, step, metric, value in self._rows(f"{query} ORDER BY row", list(columns)):
             if row not in lines:
                 when = datetime.fromtimestamp(row / MICROSECOND, UTC).isoformat()
                 lines[row] = [str(step), when, *[""] * len(names)]
@@ -234,24 +213,30 @@ class MetricLog:
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
-            self._connection = self._open()
+            # Reading a file that may be written needs another file beside it. Where none can be made, nobody writes.
+            mode = self._mode if os.access(self.path.parent, os.W_OK) else "immutable=1"
+            uri = f"{self.path.absolute().as_uri()}?{mode}"
+            connection = sqlite3.connect(uri, PATIENCE_S, uri=True, isolation_level=None, check_same_thread=False)
+            try:
+                self._prepare(connection)
+            except sqlite3.Error:
+                connection.close()
+                raise
+            self._connection = connection
         return self._connection
 
-    def _open(self) -> sqlite3.Connection:
-        # Reading a file that may be written needs another file beside it. Where none can be made, nobody writes.
-        mode = "mode=ro" if os.access(self.path.parent, os.W_OK) else "immutable=1"
-        uri = f"{self.path.absolute().as_uri()}?{mode}"
-        connection = sqlite3.connect(uri, PATIENCE_S, uri=True, isolation_level=None, check_same_thread=False)
-        try:
-            _check_format(connection, (FORMAT,))
-        except sqlite3.Error:
-            connection.close()
-            raise
-        return connection
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        """Raise unless the file has a format that can be read."""
+        ((version,),) = connection.execute("PRAGMA user_version").fetchall()
+        if version not in self._formats:
+            raise sqlite3.DatabaseError(f"its format is {version}, expected {FORMAT}")
 
 
 class MetricWriter(MetricLog):
     """Also writes. Metrics declared before stay readable; only those declared now can be logged."""
+
+    _mode = "mode=rwc"
+    _formats = (0, FORMAT)  # 0 is a new file
 
     def __init__(self, path: Path, metrics: Sequence[Metric]) -> None:
         super().__init__(path)
@@ -262,18 +247,17 @@ class MetricWriter(MetricLog):
         for metric in metrics:
             named = {*(metric.interval or ()), metric.baseline} - {""}
             assert named <= set(names), f"metric {metric.name} names {named - set(names)}, which nobody declares"
+        rows = [(*map(about.pop, PLAIN), json.dumps(about)) for about in map(asdict, metrics)]
         with self._transaction() as database:
             database.executemany(
                 f"INSERT INTO metrics ({', '.join(PLAIN)}, shown) VALUES (?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT (name) DO UPDATE SET unit = excluded.unit, meaning = excluded.meaning,"
-                " family = excluded.family, better = excluded.better, shown = excluded.shown",
-                [_row(metric) for metric in metrics],
-            )
+                " family = excluded.family, better = excluded.better, shown = excluded.shown", rows,
+            )  # fmt: skip
         ids = dict(self._rows("SELECT name, id FROM metrics"))
         self._ids = {name: ids[name] for name in names}
-        self._row = self._rows("SELECT coalesce(max((SELECT max(row) FROM points WHERE metric = id)), 0) FROM metrics")[
-            0
-        ][0]
+        newest = "SELECT coalesce(max((SELECT max(row) FROM points WHERE metric = id)), 0) FROM metrics"
+        ((self._row,),) = self._rows(newest)
 
     def log(self, step: int, /, **values: float) -> None:
         """Append what was measured at a step."""
@@ -289,12 +273,10 @@ class MetricWriter(MetricLog):
             points.append((metric, value if math.isfinite(value) else None))
         with self._transaction() as database:
             row = max(self._row + 1, time.time_ns() // 1000)  # the clock may have been set back
-            database.executemany(
-                "INSERT INTO points VALUES (?, ?, ?, ?)", [(metric, row, step, value) for metric, value in points]
-            )
+            rows = [(metric, row, step, value) for metric, value in points]
+            database.executemany("INSERT INTO points VALUES (?, ?, ?, ?)", rows)
             lost = [(metric,) for metric, value in points if value is None]
-            if lost:
-                database.executemany("UPDATE metrics SET not_finite = not_finite + 1 WHERE id = ?", lost)
+            database.executemany("UPDATE metrics SET not_finite = not_finite + 1 WHERE id = ?", lost)
             self._row = row
 
     def event(self, kind: str, text: str) -> None:
@@ -307,35 +289,23 @@ class MetricWriter(MetricLog):
         with self._transaction() as database:
             return database.execute("DELETE FROM points WHERE step > ?", (operator.index(step),)).rowcount
 
-    def _open(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, PATIENCE_S, isolation_level=None, check_same_thread=False)
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            # No waiting for the disk at every commit: what a killed process wrote is safe with the system; after a
-            # power cut the newest values may be missing, but the file is whole.
-            connection.execute("PRAGMA synchronous = NORMAL")
-            _check_format(connection, (0, FORMAT))
-            connection.executescript(f"BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {FORMAT}; COMMIT")
-            if not _knows_how_to_show(connection.execute("PRAGMA table_info(metrics)").fetchall()):
-                connection.execute("ALTER TABLE metrics ADD COLUMN shown TEXT NOT NULL DEFAULT ''")
-        except sqlite3.Error:
-            connection.close()
-            raise
-        return connection
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA journal_mode = WAL")
+        # No waiting for the disk at every commit: what a killed process wrote is safe with the system; after a power
+        # cut the newest values may be missing, but the file is whole.
+        connection.execute("PRAGMA synchronous = NORMAL")
+        super()._prepare(connection)
+        connection.executescript(f"BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {FORMAT}; COMMIT")
+        if not _knows_how_to_show(connection.execute("PRAGMA table_info(metrics)").fetchall()):
+            connection.execute("ALTER TABLE metrics ADD COLUMN shown TEXT NOT NULL DEFAULT ''")
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._turn:
             try:
-                database = self._opened()
-                database.execute("BEGIN IMMEDIATE")
-                try:
+                with self._opened() as database:  # commits, or rolls back
+                    database.execute("BEGIN IMMEDIATE")
                     yield database
-                    database.execute("COMMIT")
-                except BaseException:
-                    with suppress(sqlite3.Error):  # a full disk has rolled back already
-                        database.execute("ROLLBACK")
-                    raise
             except sqlite3.Error as error:
                 raise MetricError(f"{self.path} cannot be written: {error}") from error
 
@@ -344,12 +314,6 @@ def near(name: str, known: Iterable[str]) -> str:
     """The end of an error message that offers similar names."""
     found = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
     return f"; did you mean {' or '.join(found)}?" if found else ""
-
-
-def _row(metric: Metric) -> tuple[str, ...]:
-    about = asdict(metric)
-    plain = [about.pop(name) for name in PLAIN]
-    return (*plain, json.dumps(about))
 
 
 def _metric(name: str, unit: str, meaning: str, family: str, better: str, shown: str) -> Metric:
@@ -361,9 +325,3 @@ def _metric(name: str, unit: str, meaning: str, family: str, better: str, shown:
 
 def _knows_how_to_show(columns: Sequence[Sequence[Any]]) -> bool:
     return any(column[1] == "shown" for column in columns)
-
-
-def _check_format(connection: sqlite3.Connection, accepted: Sequence[int]) -> None:
-    ((version,),) = connection.execute("PRAGMA user_version").fetchall()
-    if version not in accepted:
-        raise sqlite3.DatabaseError(f"its format is {version}, expected {FORMAT}")

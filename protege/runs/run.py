@@ -1,8 +1,7 @@
 """A run on disk: what was trained and how, what was measured, what it was told to do, and who is training it.
 
-Owns every path and file name inside the runs folder. One process at a time trains a run (`create_run`, `resume_run`)
-and hands in numbers and events; anyone may read it meanwhile (`open_run`) and send it commands. A lock that the
-operating system frees when a process dies tells who is training, so a kill at any moment leaves a run that opens.
+Owns every path and file name inside the runs folder. One process at a time trains a run, under a lock that the system
+frees when it dies, so a kill at any moment leaves a run that opens; anyone may read it meanwhile and send it commands.
 Knows no game, no learner and no tensor.
 """
 
@@ -18,7 +17,6 @@ from dataclasses import asdict, dataclass, is_dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self
 
 import msgspec
@@ -88,14 +86,9 @@ class RunInfo(msgspec.Struct):
 class Mirror(Protocol):
     """Another place where the values of a training are shown; whatever it raises, the training goes on without it."""
 
-    def log(self, step: int, values: dict[str, float]) -> None:
-        """Values that are in the run's own file now."""
-
-    def rewind(self, step: int) -> None:
-        """The training goes on from this step: values of later ones do not count any more."""
-
-    def close(self) -> None:
-        """There is nothing more to come."""
+    def log(self, step: int, values: dict[str, float]) -> None: ...  # these are in the run's own file now
+    def rewind(self, step: int) -> None: ...  # training goes on from this step: values of later ones do not count
+    def close(self) -> None: ...  # there is nothing more to come
 
 
 @dataclass(frozen=True)
@@ -118,17 +111,14 @@ class Run:
     """A run folder for reading, also while it is being trained, and for sending commands."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.name = path.name
+        self.path, self.name = path, path.name
         self.checkpoints = path / "checkpoints"
-        self.last = self.checkpoints / "last.safetensors"
-        self.best = self.checkpoints / "best.safetensors"
+        self.last, self.best = self.checkpoints / "last.safetensors", self.checkpoints / "best.safetensors"
         self.replay = self.checkpoints / "replay"
         self.diagnosis = path / "diagnosis.json"
         self.recordings = path / "recordings"
         self.tensorboard = path / "tensorboard"
         self.wandb = path / "wandb"  # the library's own name for it
-        self.console_log = path / "console.log"
         self._info_file = path / "run.json"
         self._metrics_file = path / "metrics.sqlite"
         self._commands_file = path / "commands.jsonl"
@@ -139,7 +129,7 @@ class Run:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, at: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -157,9 +147,8 @@ class Run:
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise RunError(f"run {self.name} cannot be used, its run.json is damaged: {error}") from error
         if info.format != FORMAT:
-            raise RunError(
-                f"run {self.name} has format {info.format}, expected {FORMAT}: it was made by Protege {info.protege}"
-            )
+            found = f"run {self.name} has format {info.format}, expected {FORMAT}"
+            raise RunError(f"{found}: it was made by Protege {info.protege}")
         return info
 
     def is_training(self) -> bool:
@@ -177,18 +166,12 @@ class Run:
         """The run's line in the index; raises when something about the run is damaged."""
         info = self.info()
         extremes = self.metrics.extremes(info.score) if info.score else None
+        step = max((point.step for point in self.metrics.latest().values()), default=0)
+        unit = next((metric.unit for metric in self.metrics.declared() if metric.name == info.score), "")
         return Summary(
-            name=self.name,
-            game=info.game,
-            learner=info.learner,
-            status=self.status(),
-            created=info.created,
-            started=info.starts[-1].time,
-            step=max((point.step for point in self.metrics.latest().values()), default=0),
-            best_score=extremes[1] if extremes else None,
-            score_unit=next((metric.unit for metric in self.metrics.declared() if metric.name == info.score), ""),
-            disk_bytes=disk_use(self.path),
-        )
+            self.name, info.game, info.learner, self.status(), info.created, info.starts[-1].time, step,
+            extremes[1] if extremes else None, unit, disk_use(self.path),
+        )  # fmt: skip
 
     def controls(self) -> dict[str, Any]:
         """What can be changed in the training and how that stands, by command; empty if no training has said so."""
@@ -197,9 +180,8 @@ class Run:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, TypeError) as error:
-            raise RunError(
-                f"run {self.name} cannot be shown, its {self._controls_file.name} is damaged: {error}"
-            ) from error
+            damaged = f"its {self._controls_file.name} is damaged: {error}"
+            raise RunError(f"run {self.name} cannot be shown, {damaged}") from error
 
     def all_checkpoints(self) -> list[Path]:
         """Best and last, as far as they are there."""
@@ -216,12 +198,8 @@ class Run:
             raise RunError(f"command {command} has {len(line)} bytes, at most {COMMAND_BYTES} can be sent")
         if not self.is_training():
             raise RunError(f"run {self.name} is not being trained, so nobody would read the command {command}")
-        mode = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
-        descriptor = os.open(self._commands_file, mode, 0o666)
-        try:
-            written = os.write(descriptor, line)
-        finally:
-            os.close(descriptor)
+        with self._commands_file.open("ab", buffering=0) as inbox:
+            written = inbox.write(line)
         if written < len(line):
             raise RunError(f"command {command} could not be written to {self._commands_file}: is the disk full?")
 
@@ -235,13 +213,12 @@ class Training(Run):
         for folder in (self.path, self.checkpoints, self.recordings):
             folder.mkdir(exist_ok=True)
             remove_drafts(folder)
-        self._writer = MetricWriter(self._metrics_file, metrics)
-        self.metrics = self._writer
+        self.metrics: MetricWriter = MetricWriter(self._metrics_file, metrics)
         self.mirrors: list[Mirror] = []
         self._ending: Status = "finished"
         self.command_offset = self._inbox_size()  # how far the inbox was read; a checkpoint may keep it
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, at: object) -> None:
         if error is not None:
             self._ending = "stopped" if isinstance(error, KeyboardInterrupt | SystemExit) else "crashed"
             with suppress(MetricError):  # a full disk may be what ended it
@@ -256,14 +233,14 @@ class Training(Run):
                 super().close()
                 info = self.info()
                 info.status = self._ending
-                self._write_info(info)
+                _write_json(self._info_file, msgspec.to_builtins(info), indent=2)
             finally:
                 self._lock.release()
 
     def diagnose(self, report: dict[str, Any]) -> Path:
         """Keep what was found when learning could not go on; returns the file."""
         with replacing(self.diagnosis) as draft:
-            draft.write_text(json.dumps(report, indent=2))
+            draft.write_text(json.dumps(report, indent=2))  # NaN is what it is about
         return self.diagnosis
 
     def stop(self) -> None:
@@ -272,23 +249,22 @@ class Training(Run):
 
     def log(self, step: int, /, **values: float) -> None:
         """Append what was measured at a step; it is in the file when this returns. Undeclared names raise."""
-        self._writer.log(step, **values)
+        self.metrics.log(step, **values)
         if self.mirrors:
             found = {name: float(value) for name, value in values.items()}
             self._tell_mirrors(lambda mirror: mirror.log(step, found))
 
     def event(self, kind: str, text: str) -> None:
         """Note something that happened once."""
-        self._writer.event(kind, text)
+        self.metrics.event(kind, text)
 
     def show_controls(self, controls: Mapping[str, Any]) -> None:
         """Let others see how the controls stand; log an event, too, because readers look when there is one."""
-        with replacing(self._controls_file) as draft:
-            draft.write_text(json.dumps(controls, allow_nan=False), encoding="utf-8")
+        _write_json(self._controls_file, controls)
 
     def rewind(self, step: int) -> int:
         """Drop values logged after the step that training goes on from, so that no step has two; returns how many."""
-        dropped = self._writer.rewind(step)
+        dropped = self.metrics.rewind(step)
         self._tell_mirrors(lambda mirror: mirror.rewind(step))
         return dropped
 
@@ -327,14 +303,9 @@ class Training(Run):
     def _begin(self, info: RunInfo, kind: Literal["fresh", "resumed"], changed: dict[str, Any]) -> Self:
         info.status = "running"
         info.starts.append(Start(kind, now(), os.getpid(), __version__, source_commit(), changed))
-        self._write_info(info)
+        _write_json(self._info_file, msgspec.to_builtins(info), indent=2)
         self.event(kind, f"process {os.getpid()}, Protege {__version__}")
         return self
-
-    def _write_info(self, info: RunInfo) -> None:
-        text = json.dumps(msgspec.to_builtins(info), indent=2, allow_nan=False)
-        with replacing(self._info_file) as draft:
-            draft.write_text(text + "\n", encoding="utf-8")
 
     def _inbox_size(self) -> int:
         try:
@@ -344,20 +315,10 @@ class Training(Run):
 
 
 def create_run(
-    game: str,
-    learner: str,
-    config: object,
-    metrics: Sequence[Metric],
-    *,
-    score: str | None = None,
-    unit: str = "step",
-    name: str | None = None,
-    folder: Path | None = None,
-) -> Training:
-    """A new run of this process, which counts its steps in `unit`s.
-
-    `config` is a dataclass or a mapping; `score` is the metric that ranks runs.
-    """
+    game: str, learner: str, config: object, metrics: Sequence[Metric], *, score: str | None = None,
+    unit: str = "step", name: str | None = None, folder: Path | None = None,
+) -> Training:  # fmt: skip
+    """A new run of this process. `config` is a dataclass or a mapping; `score` is the metric that ranks runs."""
     assert score in {None, *(metric.name for metric in metrics)}, f"score metric {score} is not declared"
     settings = plain(config)
     path = _make_folder(runs_folder(folder), name, f"{game}-{learner}-{datetime.now():%Y%m%d-%H%M%S}")
@@ -367,22 +328,8 @@ def create_run(
         if Run(path).exists():  # without run.json it is the rest of a start that was killed
             raise RunError(f"run {path.name} exists: resume it, or choose another name")
         run = Training(path, lock, metrics)
-        commit = source_commit()
-        info = RunInfo(
-            FORMAT,
-            path.name,
-            game,
-            learner,
-            now(),
-            __version__,
-            commit,
-            machine(),
-            settings,
-            score,
-            "running",
-            [],
-            unit,
-        )
+        made = now(), __version__, source_commit(), machine()
+        info = RunInfo(FORMAT, path.name, game, learner, *made, settings, score, "running", [], unit)
         return run._begin(info, "fresh", {})
 
 
@@ -411,10 +358,7 @@ def open_run(name: str, folder: Path | None = None) -> Run:
 
 
 def weights_of(name: str, champions: Mapping[str, Path], folder: Path | None = None) -> Path | None:
-    """The file with the weights of a champion, a run (its best, else its last) or a path; None if there is none.
-
-    `champions` are the files that come with a game, by name.
-    """
+    """The file with the weights of a champion, a run (its best, else its last) or a path; None if there is none."""
     if name in champions:
         return champions[name]
     if name.endswith(".safetensors") or Path(name).is_file():
@@ -423,9 +367,8 @@ def weights_of(name: str, champions: Mapping[str, Path], folder: Path | None = N
         run = open_run(name, folder)
     except RunError:
         return None
-    for path in (run.best, run.last):
-        if path.is_file():
-            return path
+    if found := run.all_checkpoints():
+        return found[0]
     raise RunError(f"run {name} has no checkpoint yet: wait for the first one, a minute or two after its start")
 
 
@@ -449,9 +392,8 @@ def runs_folder(chosen: Path | None = None) -> Path:
 def checked_name(name: str) -> str:
     """The name of a run, if it is one: it must never lead out of the runs folder."""
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", name) or name.endswith("."):
-        raise RunError(
-            f"{name!r} is no name for a run: use up to 100 letters, digits, dots, - and _, with no dot at either end"
-        )
+        rule = "use up to 100 letters, digits, dots, - and _, with no dot at either end"
+        raise RunError(f"{name!r} is no name for a run: {rule}")
     return name
 
 
@@ -467,10 +409,7 @@ class Removal:
 def plan_prune(
     names: Sequence[str] = (), *, keep: int = 5, whole: bool = False, folder: Path | None = None
 ) -> list[Removal]:
-    """What to take from the named runs, or from all but the `keep` started last. Nothing from one being trained.
-
-    Recordings and step checkpoints, so that the run can still be read, resumed and evaluated; or the whole run.
-    """
+    """Recordings of the named runs, or of all but the `keep` started last; or `whole` runs. None being trained."""
     folder = runs_folder(folder)
     chosen = [open_run(name, folder).name for name in names]
     if not names:
@@ -492,22 +431,15 @@ def prune(removals: Sequence[Removal], folder: Path | None = None) -> None:
     for removal in removals:
         with _locking(folder / removal.run) as lock:
             for path in removal.paths:
-                if path == folder / removal.run:
-                    path = path.rename(
-                        folder / f"{DELETED}{removal.run}"
-                    )  # gone at once, even if deleting is cut short
+                if path == folder / removal.run:  # gone at once, even if deleting is cut short
+                    path.rename(folder / f"{DELETED}{removal.run}")
+                elif path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
                 else:
-                    _delete(path)
+                    path.unlink(missing_ok=True)
             lock.release()
     for path in folder.glob(f"{DELETED}*"):
         shutil.rmtree(path)
-
-
-def _delete(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def disk_use(*paths: Path) -> int:
@@ -565,20 +497,23 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
+def _write_json(path: Path, contents: Any, indent: int | None = None) -> None:
+    text = json.dumps(contents, indent=indent, allow_nan=False)
+    with replacing(path) as draft:
+        draft.write_text(f"{text}\n", encoding="utf-8")
+
+
 def _run_paths(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.glob("[!.]*")) if Run(path).exists()]
 
 
 def _make_folder(folder: Path, name: str | None, default: str) -> Path:
+    number, path = 1, folder / checked_name(default if name is None else name)
     try:
-        if name is not None:
-            path = folder / checked_name(name)
-            path.mkdir(parents=True, exist_ok=True)
-            return path
-        number = 1
-        while (path := folder / checked_name(f"{default}-{number}" if number > 1 else default)).exists():
+        while name is None and path.exists():
             number += 1
-        path.mkdir(parents=True)
+            path = folder / f"{default}-{number}"
+        path.mkdir(parents=True, exist_ok=name is not None)
         return path
     except OSError as error:
         raise RunError(f"no run can be made in {folder}: {error}") from error

@@ -35,18 +35,12 @@ def attach_mirrors(training: Training, *, wandb: bool = False) -> list[str]:
 def check_wandb() -> None:
     """Raise if Weights & Biases is not installed; asked before a run is made, no run is made in vain."""
     if not _installed("wandb"):
-        raise ProtegeError(
-            "logging to Weights & Biases was asked for, but wandb is not installed: "
-            'pip install "protege[track]", or leave out --wandb'
-        )
+        missing = "logging to Weights & Biases was asked for, but wandb is not installed"
+        raise ProtegeError(f'{missing}: pip install "protege[track]", or leave out --wandb')
 
 
 class TensorBoard:
-    """Writes event files, one for each process that trains the run.
-
-    TensorBoard's record writer is used without the writers built on it: those have a thread of their own, which keeps
-    values back and whose errors reach nobody.
-    """
+    """Writes event files, one for each process that trains the run."""
 
     def __init__(self, training: Training):
         from tensorboard.compat.proto.event_pb2 import Event
@@ -58,11 +52,11 @@ class TensorBoard:
         # TensorBoard reads the files in the order of their names; numbers keep it where the clock was set back.
         number = len(list(training.tensorboard.iterdir())) + 1
         path = training.tensorboard / f"events.out.tfevents.{number:06}.protege"
+        # The writers built on this one have a thread, which keeps values back and whose errors reach nobody.
         self._records = RecordWriter(path.open("xb"))
         self._write(file_version="brain.Event:2")
 
     def log(self, step: int, values: dict[str, float]) -> None:
-        """One record, on its way to the disk when this returns."""
         shown = [{"tag": self._tags[name], "simple_value": value} for name, value in values.items()]
         self._write(step=step, summary={"value": shown})
 
@@ -71,7 +65,6 @@ class TensorBoard:
         self._write(step=step + 1, session_log={"status": "START"})
 
     def close(self) -> None:
-        """Close the file."""
         self._records.close()
 
     def _write(self, **content: Any) -> None:
@@ -93,33 +86,25 @@ class WeightsAndBiases:
             silent=True, console="off", save_code=False, disable_git=True, x_disable_meta=True, x_disable_stats=True
         )
         created = "".join(digit for digit in info.created[:19] if digit.isdigit())
+        project = os.environ.get("WANDB_PROJECT") or WANDB_PROJECT
         try:
             self._run = wandb.init(
-                project=os.environ.get("WANDB_PROJECT") or WANDB_PROJECT,
-                id=f"{training.name}-{created}",  # the same when the run is resumed
-                name=training.name,
-                group=info.game,
-                job_type=info.learner,
-                dir=training.wandb.parent,
-                mode=self.mode,
-                resume="allow",
-                config=info.config,
-                settings=settings,
-            )
+                project=project, id=f"{training.name}-{created}", name=training.name, group=info.game,
+                job_type=info.learner, dir=training.wandb.parent, mode=self.mode, config=info.config,
+                settings=settings, resume="allow",  # under the same id
+            )  # fmt: skip
         except (wandb.Error, ValueError) as error:
             raise ProtegeError(f"Weights & Biases cannot be used with WANDB_MODE={self.mode}: {error}") from error
         self._tags = _tags(training)
 
     def log(self, step: int, values: dict[str, float]) -> None:
-        """Hand the values to wandb's own process."""
         self._run.log({self._tags[name]: value for name, value in values.items()}, step=step)
 
     def rewind(self, step: int) -> None:
         """Nothing to do: a step that W&B has is never taken a second time, so its curves cannot go back."""
 
     def close(self) -> None:
-        """Wait until everything is written, or sent."""
-        self._run.finish()
+        self._run.finish()  # waits until everything is written, or sent
 
 
 def _installed(package: str) -> bool:

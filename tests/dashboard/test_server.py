@@ -368,7 +368,7 @@ def test_the_page_is_made_of_files_and_none_outside_them_can_be_had(page):
 
 
 def test_open_to_other_machines_it_goes_by_numbers_and_its_own_names_only():
-    guard = Guard(PlainTextResponse(""), "0.0.0.0", "secret")
+    guard = Guard(PlainTextResponse(""), "0.0.0.0")
 
     def status(host):
         scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", host.encode())]}
@@ -377,7 +377,7 @@ def test_open_to_other_machines_it_goes_by_numbers_and_its_own_names_only():
     assert [status(host) for host in ("192.168.1.5:8765", "[fe80::1]:8765", "localhost")] == [200, 200, 200]
     assert status(socket.gethostname()) == 200
     assert status("evil.example:8765") == 403
-    assert Guard(PlainTextResponse(""), "127.0.0.1", "secret").refusal(
+    assert Guard(PlainTextResponse(""), "127.0.0.1").refusal(
         {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"192.168.1.5")]}
     ) == (403, "this server does not go by the name '192.168.1.5': open it under the address it printed")
 

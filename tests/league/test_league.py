@@ -370,7 +370,7 @@ def test_opponents_are_drawn_as_often_as_the_stated_weights_say(tmp_path):
         league.close_period()
         me, pool = league.by_id(agent.id), league.entries(SCRIPTED, MEMBER)
         recent = {other: payoff.recent for other, payoff in league.payoffs(agent.id, rated=False).items()}
-        stated = opponent_chances(me.standing(), [entry.standing() for entry in pool], recent, league.rules)
+        stated = opponent_chances(me, pool, recent, league.rules)
         assert league.opponents(agent.id) == (pool, stated.tolist()) and len(pool) == 12
         assert stated.max() > 2 * stated.min()
 

@@ -38,7 +38,6 @@ def test_what_was_logged_is_read_back_by_another_reader(log):
     assert series.times == sorted(series.times)
     assert reader.extremes("loss") == (0.25, 0.5) and reader.extremes("frames_per_s") is None
     assert reader.declared() == [LOSS, SCORE, SPEED]
-    assert reader.families() == {"learning": [LOSS], "evaluation": [SCORE], "speed": [SPEED]}
     reader.close()
 
 

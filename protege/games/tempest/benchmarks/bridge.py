@@ -1,25 +1,38 @@
 """The arcade bridge under load: many clients in another process, training on and off."""
 
+import gc
 import json
-import subprocess
+import selectors
+import socket
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
 
-from protege.games.tempest.benchmarks.replay import filled_replay
-from protege.slices import Figures
-
-if TYPE_CHECKING:
-    from protege.learn.replay import Replay
-
+from protege.games.tempest.agents.attention import RainbowPupil
+from protege.games.tempest.agents.network import Pupil, ValueNetwork
+from protege.games.tempest.arcade import wire
+from protege.games.tempest.arcade.bridge import Agent, Bridge, BridgeConfig, step_back
+from protege.games.tempest.arcade.streams import Decisions, Steps
+from protege.games.tempest.benchmarks.replay import filled_replay, new_learner, update
+from protege.games.tempest.benchmarks.simulator import taught_games
+from protege.games.tempest.task import observation as layout
+from protege.games.tempest.task.observation import decode
+from protege.learn.rainbow import RainbowConfig
+from protege.learn.replay import Actor, Replay
+from protege.slices import Child, Figures, medians
 
 LOOP_S = 0.0002
+Playing = Callable[[int, float], Figures]  # so many clients for so many seconds: `fps`, `p50_ms` and `p99_ms`
 
 
 def bridge(seconds: float, counts: tuple[int, ...] = (1, 8, 16, 36), stored: int = 100_000) -> Figures:
@@ -30,156 +43,116 @@ def bridge(seconds: float, counts: tuple[int, ...] = (1, 8, 16, 36), stored: int
     from what comes, and the same with `_no_training` while it does not. All clients live in one other process, and cost
     about as much as the server that answers zeros.
     """
-    import torch
-
-    from protege.games.tempest.agents.network import Pupil, ValueNetwork
-
     torch.set_num_threads(1)
     small = Pupil(ValueNetwork((128, 128)).eval())
-    memory = filled_replay(stored)
-    figures: Figures = {}
-    with _ArcadeClients() as clients:
-        first: dict[str, Callable[[float], Figures]] = {
-            "do_nothing_{}_16": lambda s: clients.against_zeros(16, s),
-            "trivial_{}_16": lambda s: clients.against(lambda frames: np.zeros(len(frames.score), np.int64), 16, s),
-            "small_network_{}_16": lambda s: clients.against(small.act, 16, s),
+    with TemporaryDirectory() as folder, closing(Child(arcade_clients)) as clients:
+        servers = _Servers(clients, Path(folder), filled_replay(stored))
+        first: dict[str, Playing] = {
+            "do_nothing_{}_16": servers.zeros,
+            "trivial_{}_16": partial(servers.player, lambda frames: np.zeros(len(frames.score), np.int64)),
+            "small_network_{}_16": partial(servers.player, small.act),
         }
-        figures |= _take_turns(first, seconds)
+        figures = _take_turns(first, 16, seconds)
         for count in counts:
-            sides: dict[str, Callable[[float], Figures]] = {
-                f"{{}}_{count}": lambda s, n=count: clients.against_rainbow(n, s, memory, True),  # type: ignore[misc]
-                f"{{}}_{count}_no_training": lambda s, n=count: clients.against_rainbow(n, s, memory, False),  # type: ignore[misc]
+            sides: dict[str, Playing] = {
+                f"{{}}_{count}": partial(servers.rainbow, True),
+                f"{{}}_{count}_no_training": partial(servers.rainbow, False),
             }
-            figures |= _take_turns(sides, seconds)
+            figures |= _take_turns(sides, count, seconds)
     figures["trivial_ratio"] = figures["trivial_fps_16"] / figures["do_nothing_fps_16"]
     return figures | {"updates_per_s": figures["updates_per_s_16"], "client_processes": 1, "torch_threads": 1}
 
 
-def _take_turns(sides: dict[str, Callable[[float], Figures]], seconds: float) -> Figures:
+def _take_turns(sides: dict[str, Playing], clients: int, seconds: float) -> Figures:
     """Medians of the figures of each side, under its name with theirs in it, from five slices of each in turn."""
     found: dict[str, list[float]] = {}
     for _ in range(5):
         for name, side in sides.items():
-            for figure, value in side(seconds / 5).items():
+            for figure, value in side(clients, seconds / 5).items():
                 found.setdefault(name.format(figure), []).append(value)
-    return {name: float(np.median(values)) for name, values in found.items()}
+    return medians(found)
 
 
-class _ArcadeClients:
-    """The process with the clients, and the servers they are let loose on."""
+class _Player(Agent):
+    """Lets one policy play, and leaves what comes of it to whoever learns."""
 
-    def __enter__(self) -> "_ArcadeClients":
-        command = [
-            sys.executable,
-            "-c",
-            "from protege.games.tempest.benchmarks.bridge import _arcade_clients; _arcade_clients()",
-        ]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.folder = TemporaryDirectory()  # of the clients' screens, which a server keeps for its page
-        return self
+    def __init__(self, act: Callable[[Any], Any], arrived: deque[Steps] | None = None) -> None:
+        self.act, self.arrived = act, arrived
 
-    def __exit__(self, *_: object) -> None:
-        self.process.communicate()
-        self.folder.cleanup()
+    def decide(self, frames: Any, clients: Any) -> Decisions:
+        return Decisions(self.act(frames), Actor.PUPIL)
 
-    def play(self, port: int, count: int, seconds: float) -> Figures:
-        """Let so many clients play at a port; `fps`, `p50_ms` and `p99_ms`."""
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.write(f"{port} {count} {seconds}\n")
-        self.process.stdin.flush()
-        found: Figures = json.loads(self.process.stdout.readline())
+    def learn(self, steps: Steps) -> None:
+        if self.arrived is not None:
+            self.arrived.append(steps)
+
+
+class _Servers:
+    """What the clients are let loose on."""
+
+    def __init__(self, clients: Child, folder: Path, memory: Replay) -> None:
+        self.clients, self.folder, self.memory = clients, folder, memory  # `folder` is for the clients' screens
+
+    def _play(self, port: int, count: int, seconds: float) -> Figures:
+        found: Figures = json.loads(self.clients.ask(f"{port} {count} {seconds}"))
         return found
 
-    def against_zeros(self, count: int, seconds: float) -> Figures:
+    def zeros(self, count: int, seconds: float) -> Figures:
         """A server in a thread that answers every frame with zeros."""
-        import socket
-        import threading
-
         with socket.create_server(("127.0.0.1", 0)) as listener:
             thread = threading.Thread(target=_answer_zeros, args=(listener, count), daemon=True)
             thread.start()
-            found = self.play(listener.getsockname()[1], count, seconds)
+            found = self._play(listener.getsockname()[1], count, seconds)
             thread.join()
         return found
 
-    def against(self, act: Callable[[Any], Any], count: int, seconds: float) -> Figures:
+    def player(self, act: Callable[[Any], Any], count: int, seconds: float) -> Figures:
         """The bridge with a player."""
-        from protege.games.tempest.arcade.bridge import Agent, Bridge, BridgeConfig
-        from protege.games.tempest.arcade.streams import Decisions
+        with self._bridge(_Player(act)) as server:
+            return self._play(server.port, count, seconds)
 
-        class Playing(Agent):
-            def decide(self, frames: Any, clients: Any) -> Decisions:
-                return Decisions(act(frames), 0)
+    def _bridge(self, player: _Player) -> Bridge:
+        return Bridge(player, BridgeConfig(port=0, screens=self.folder))
 
-        with Bridge(Playing(), BridgeConfig(port=0, screens=Path(self.folder.name))) as server:
-            return self.play(server.port, count, seconds)
-
-    def against_rainbow(self, count: int, seconds: float, memory: "Replay", training: bool) -> Figures:
+    def rainbow(self, training: bool, count: int, seconds: float) -> Figures:
         """The bridge with the Rainbow network, which learns meanwhile or not."""
-        import threading
-
-        from protege.games.tempest.agents.attention import (
-            AttentionConfig,
-            RainbowPupil,
-            build_network,
-            shape_of,
-        )
-        from protege.games.tempest.arcade.bridge import Agent, Bridge, BridgeConfig, step_back
-        from protege.games.tempest.arcade.streams import Decisions
-        from protege.games.tempest.task.actions import FACTORS
-        from protege.learn.rainbow import Rainbow, RainbowConfig
-        from protege.learn.replay import Actor
-
-        config = RainbowConfig()
-        learner = Rainbow(build_network(shape_of(AttentionConfig(), config)), config, factors=FACTORS)
+        learner = new_learner(RainbowConfig())
         dice, over = np.random.default_rng(1), threading.Event()
-        arrived: deque[Any] = deque()  # as in a training: the bridge's thread leaves the memory to whoever learns
+        arrived: deque[Steps] = deque()  # as in a training: the bridge's thread leaves the memory to whoever learns
 
-        class Learning(Agent):
-            def decide(self, frames: Any, clients: Any) -> Decisions:
-                return Decisions(RainbowPupil(learner.acting).act(frames), Actor.PUPIL)
+        def act(frames: Any) -> Any:
+            return RainbowPupil(learner.acting).act(frames)
 
-            def learn(self, steps: Any) -> None:
-                if training:
-                    arrived.append(steps)
-
-        def update() -> None:
+        def learn() -> None:
             step_back()
             while not over.is_set():
                 while arrived:
                     steps = arrived.popleft()
-                    memory.add(
+                    self.memory.add(
                         steps.clients, steps.observations, steps.actions, steps.rewards, steps.terminated,
                         steps.truncated, steps.actors, steps.advice,
                     )  # fmt: skip
-                batch = memory.sample(config.batch, config.beta, dice)
-                _, divergences = learner.update(batch, config.bc_weight)
-                memory.update(batch.handle, divergences)
+                update(learner, self.memory, dice)
 
-        with Bridge(Learning(), BridgeConfig(port=0, screens=Path(self.folder.name))) as server:
-            thread = threading.Thread(target=update, daemon=True)
+        if not training:
+            return self.player(act, count, seconds)
+        with self._bridge(_Player(act, arrived)) as server:
+            thread = threading.Thread(target=learn, daemon=True)
             began = time.perf_counter()
-            if training:
-                thread.start()
-            found = self.play(server.port, count, seconds)
+            thread.start()
+            found = self._play(server.port, count, seconds)
             over.set()
-            if training:
-                thread.join()
-                found["updates_per_s"] = learner.updates / (time.perf_counter() - began)
-        return found
+            thread.join()
+            return found | {"updates_per_s": learner.updates / (time.perf_counter() - began)}
 
 
 def _answer_zeros(listener: Any, count: int) -> None:
     """Three zeros for every frame of so many clients, until they have all left."""
-    import selectors
-
-    from protege.games.tempest.arcade.wire import FRAME, PLAIN_GREETING
-
     watch, received = selectors.DefaultSelector(), dict[Any, int]()
     for _ in range(count):
         client: Any = listener.accept()[0]
         watch.register(client, selectors.EVENT_READ)
-        received[client] = -len(PLAIN_GREETING)  # bytes since the last frame that was answered
+        received[client] = -len(wire.PLAIN_GREETING)  # bytes since the last frame that was answered
     while received:
         for key, _ in watch.select():
             client = key.fileobj
@@ -192,23 +165,14 @@ def _answer_zeros(listener: Any, count: int) -> None:
                 watch.unregister(client)
                 client.close()
                 del received[client]
-            elif received[client] >= FRAME.itemsize:
-                received[client] -= FRAME.itemsize
+            elif received[client] >= wire.FRAME.itemsize:
+                received[client] -= wire.FRAME.itemsize
                 client.send(bytes(3))
 
 
-def _arcade_clients() -> None:
-    """Clients that send frames of real games, over and over; lines `PORT COUNT SECONDS` say where, how many, how long.
-
-    Packets are made beforehand: only the counter and the echo of the last reply are written into them.
-    """
-    import gc
-    import selectors
-    import socket
-
-    from protege.games.tempest.arcade.wire import MOST_CLIENTS, PLAIN_GREETING
-
-    packets = _recorded_packets(MOST_CLIENTS, 64)
+def arcade_clients() -> None:
+    """Clients that send frames of real games over and over; each line `PORT COUNT SECONDS` sets that many on a port."""
+    packets = _recorded_packets(wire.MOST_CLIENTS, 64)  # only counter and echo of the last reply are written later
     gc.disable()
     for line in sys.stdin:
         port, count, seconds = (float(word) for word in line.split())
@@ -219,7 +183,7 @@ def _arcade_clients() -> None:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             watch.register(client, selectors.EVENT_READ, number)
             sent_at.append(time.perf_counter())
-            client.sendall(PLAIN_GREETING + packets[number][0])
+            client.sendall(wire.PLAIN_GREETING + packets[number][0])
         turns, waits = [0] * int(count), []
         began = time.perf_counter() + 0.2  # the first frames find everything cold
         now = began
@@ -250,14 +214,7 @@ def _arcade_clients() -> None:
 
 def _recorded_packets(games: int, frames: int) -> list[list[bytearray]]:
     """So many packets of each of some games that the teacher plays."""
-    from protege.games.tempest.arcade import wire
-    from protege.games.tempest.task import observation as layout
-    from protege.games.tempest.task.env import Games, starts
-    from protege.games.tempest.task.observation import decode
-
-    table = Games(starts(games, level=[1 + game % 12 for game in range(games)]))
-    for _ in range(200):  # past the quiet beginning
-        table.step(table.frames.advice)
+    table = taught_games(games, levels=12)
     found: list[list[bytearray]] = [[] for _ in range(games)]
     for _ in range(frames):
         seen = table.step(table.frames.advice)

@@ -1,17 +1,21 @@
 """The Rainbow learner: its update beside a bare pass, its replay beside a plain one."""
 
-import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import psutil
+import torch
 
 from protege import ProtegeError
-from protege.slices import Figures, Side, alternate
-
-if TYPE_CHECKING:
-    from protege.learn.replay import Replay
+from protege.games.tempest.agents.attention import AttentionConfig, RainbowPupil, build_network, shape_of
+from protege.games.tempest.benchmarks.simulator import taught_games
+from protege.games.tempest.task.actions import FACTORS
+from protege.games.tempest.task.packing import PACKING
+from protege.learn.rainbow import Rainbow, RainbowConfig
+from protege.learn.replay import Actor, Replay, ReplayConfig, bytes_needed
+from protege.slices import Figures, alternate, medians, timed
 
 
 def rainbow_update(seconds: float, stored: int = 1_000_000) -> Figures:
@@ -21,70 +25,57 @@ def rainbow_update(seconds: float, stored: int = 1_000_000) -> Figures:
     thread, except where the name says two. Beside it the optional networks, and decisions a second of the default one.
     `cpu` figures count the thread's own time, which other programs on the machine disturb less.
     """
-    import torch
-
-    from protege.games.tempest.agents.attention import AttentionConfig, RainbowPupil, build_network, shape_of
-    from protege.games.tempest.task.actions import FACTORS
-    from protege.learn.rainbow import Rainbow, RainbowConfig
-
     torch.set_num_threads(1)
     config = RainbowConfig()
     memory, random = filled_replay(stored), np.random.default_rng(1)
     network = build_network(shape_of(AttentionConfig(), config))
     observation = memory.sample(config.batch, config.beta, random).observation
     to_logits = torch.randn(network(torch.from_numpy(observation)).shape)
+    pupil = RainbowPupil(network.frozen())
 
     def updating(threads: int = 1, **options: bool) -> Callable[[], object]:
-        shape = shape_of(AttentionConfig(**options), config)
-        learner = Rainbow(build_network(shape), config, factors=FACTORS, threads=threads)
-
-        def update() -> None:
-            batch = memory.sample(config.batch, config.beta, random)
-            _, divergences = learner.update(batch, config.bc_weight)
-            memory.update(batch.handle, divergences)
-
-        return update
+        learner = new_learner(config, threads, **options)
+        return lambda: update(learner, memory, random)
 
     def bare() -> object:
         return torch.autograd.grad(network(torch.from_numpy(observation)), list(network.parameters()), to_logits)
 
     def deciding(games: int) -> Callable[[], object]:
-        pupil = RainbowPupil(network.frozen())
         return lambda: pupil.values(observation[:games]).argmax(1)
-
-    cpu_s: dict[str, list[float]] = {}
-
-    def timed(name: str, work: Callable[[], object]) -> Side:
-        work()  # the first time also allocates
-        spent = cpu_s[name] = []
-
-        def side() -> tuple[int, float]:
-            began, before = time.perf_counter(), time.thread_time()
-            work()
-            spent.append(time.thread_time() - before)
-            return 1, time.perf_counter() - began
-
-        return side
 
     works = {"update": updating(), "bare": bare, "update_2_threads": updating(threads=2)}
     works |= {f"update_{option}": updating(**{option: True}) for option in ("self_attention", "separate_heads")}
-    deciders = {f"decide_{games}": deciding(games) for games in (1, 16, 256)}
-    rates = alternate({name: timed(name, work) for name, work in (works | deciders).items()}, seconds)
+    everything = works | {f"decide_{games}": deciding(games) for games in (1, 16, 256)}
+    for work in everything.values():
+        work()  # the first time also allocates
+    cpu_s: dict[str, list[float]] = {name: [] for name in everything}
+    rates = alternate({name: timed(work, 1, cpu_s[name]) for name, work in everything.items()}, seconds)
+    cpu = medians(cpu_s)
     figures: Figures = {f"{name}_ms": 1000 / rates[name] for name in works}
-    figures |= {f"{name}_cpu_ms": 1000 * float(np.median(cpu_s[name])) for name in works if "threads" not in name}
+    figures |= {f"{name}_cpu_ms": 1000 * cpu[name] for name in works if "threads" not in name}
     for kind in ("", "_cpu"):
         figures[f"ratio{kind}"] = figures[f"update{kind}_ms"] / figures[f"bare{kind}_ms"]
     for games in (1, 16, 256):
         figures[f"decisions_per_s_{games}"] = games * rates[f"decide_{games}"]
-        figures[f"decisions_per_cpu_s_{games}"] = games / float(np.median(cpu_s[f"decide_{games}"]))
+        figures[f"decisions_per_cpu_s_{games}"] = games / cpu[f"decide_{games}"]
     return figures | {"batch": config.batch, "replay": len(memory)}
 
 
-def filled_replay(steps: int) -> "Replay":
-    """A replay in which so many steps can be drawn: noise, in episodes of 500 steps."""
-    from protege.games.tempest.task.packing import PACKING
-    from protege.learn.replay import Actor, Replay, ReplayConfig
+def new_learner(config: RainbowConfig, threads: int = 1, **options: bool) -> Rainbow:
+    """A Rainbow learner with the network of a training, or one with these options."""
+    network = build_network(shape_of(AttentionConfig(**options), config))
+    return Rainbow(network, config, factors=FACTORS, threads=threads)
 
+
+def update(learner: Rainbow, memory: Replay, random: np.random.Generator) -> None:
+    """One update with all that belongs to it."""
+    batch = memory.sample(learner.config.batch, learner.config.beta, random)
+    _, divergences = learner.update(batch, learner.config.bc_weight)
+    memory.update(batch.handle, divergences)
+
+
+def filled_replay(steps: int) -> Replay:
+    """A replay in which so many steps can be drawn: noise, in episodes of 500 steps."""
     dice, streams = np.random.default_rng(1), np.arange(1024)
     seen = dice.uniform(-1, 1, (len(streams), len(PACKING.scale))).astype(np.float32)
     replay = Replay(PACKING, ReplayConfig(capacity=steps + 100 * len(streams)))
@@ -101,18 +92,15 @@ class _PlainReplay:
 
     def __init__(self, capacity: int, values: int):
         self.capacity, self.position = capacity, 0
-        self.observation = np.empty((capacity, values), np.float32)
-        self.next_observation = np.empty((capacity, values), np.float32)
-        self.action, self.reward = np.empty(capacity, np.int64), np.empty(capacity, np.float32)
-        self.terminated = np.empty(capacity, np.bool_)
+        # Observation and the one after it, action, reward, terminated.
+        kinds = [((values,), np.float32)] * 2 + [((), np.int64), ((), np.float32), ((), np.bool_)]
+        self.arrays = [np.empty((capacity, *shape), kind) for shape, kind in kinds]
         self.leaves = 1 << (capacity - 1).bit_length()
         self.sums = np.zeros(2 * self.leaves)  # the children of node i are 2 i and 2 i + 1
 
     def add(self, *transitions: npt.NDArray[Any]) -> None:
         slots = (self.position + np.arange(len(transitions[0]))) % self.capacity
-        arrays: list[npt.NDArray[Any]] = [self.observation, self.next_observation, self.action]
-        arrays += [self.reward, self.terminated]
-        for array, given in zip(arrays, transitions, strict=True):
+        for array, given in zip(self.arrays, transitions, strict=True):
             array[slots] = given
         self.position += len(slots)
         self.update(slots, np.ones(len(slots)))
@@ -135,30 +123,18 @@ class _PlainReplay:
             nodes += right
         slots = nodes - self.leaves
         weight = (min(self.position, self.capacity) * self.sums[nodes] / total) ** -beta
-        arrays = self.observation, self.next_observation, self.action, self.reward, self.terminated
-        return [slots, weight / weight.max(), *(array[slots] for array in arrays)]
+        return [slots, weight / weight.max(), *(array[slots] for array in self.arrays)]
 
 
-def _played(games: int, rounds: int) -> tuple[npt.NDArray[np.float32], ...]:
+def _played(games: int, rounds: int) -> tuple[npt.NDArray[Any], ...]:
     """Rounds of the teacher's games: observations and those after them, rewards, terminations."""
-    from protege.games.tempest.task.env import Games, starts
-
-    all_of_them = Games(starts(games, level=[1 + i % 40 for i in range(games)]))
+    table = taught_games(games)
     found = []
-    for _ in range(200 + rounds):  # past the quiet beginning of a game
-        before = all_of_them.frames.observation.copy()
-        frames = all_of_them.step(all_of_them.frames.advice)
+    for _ in range(rounds):
+        before = table.frames.observation.copy()
+        frames = table.step(table.frames.advice)
         found.append((before, frames.observation.copy(), frames.reward.copy(), frames.terminated.copy()))
-    seen, following, rewards, terminated = (np.array(kind[200:]) for kind in zip(*found, strict=True))
-    return seen, following, rewards, terminated
-
-
-def _need_memory(needed: int) -> None:
-    import psutil
-
-    free = psutil.virtual_memory().available
-    if needed > free:
-        raise ProtegeError(f"this benchmark needs {needed / 1e9:.1f} GB of free memory; there are {free / 1e9:.1f} GB")
+    return tuple(np.array(kind) for kind in zip(*found, strict=True))
 
 
 def replay(seconds: float, capacity: int = 15_000_000) -> Figures:
@@ -166,30 +142,19 @@ def replay(seconds: float, capacity: int = 15_000_000) -> Figures:
 
     512 games add a step at a time. Beside it a plain NumPy replay, smaller, because as large it would not fit.
     """
-    import psutil
-
-    from protege.games.tempest.task.packing import PACKING
-    from protege.learn.replay import Replay, ReplayConfig, bytes_needed
-
     count, rounds, values = 512, 64, len(PACKING.scale)
-    plain_capacity = min(capacity, 1_000_000)
-    _need_memory(bytes_needed(PACKING, capacity) + plain_capacity * (8 * values + 32) + 10**9)
+    plain_capacity, plain_bytes = min(capacity, 1_000_000), 8 * values + 32  # bytes a step
+    needed = bytes_needed(PACKING, capacity) + plain_capacity * plain_bytes + 10**9
+    free = psutil.virtual_memory().available
+    if needed > free:
+        raise ProtegeError(f"this benchmark needs {needed / 1e9:.1f} GB of free memory; there are {free / 1e9:.1f} GB")
     random = np.random.default_rng(1)
     seen, following, rewards, terminated = _played(count, rounds)
     actions, streams = random.integers(0, 44, count), np.arange(count)
     never, actors = np.zeros(count, np.bool_), np.ones(count, np.int64)
     memory = Replay(PACKING, ReplayConfig(capacity=capacity))
     plain = _PlainReplay(plain_capacity, values)
-    cpu: dict[str, list[float]] = {}  # seconds of each slice, for each draw or step
-
-    def side(name: str, amount: int, work: Callable[[], None]) -> Side:
-        def timed() -> tuple[int, float]:
-            began, before = time.perf_counter(), time.thread_time()
-            work()
-            cpu.setdefault(name, []).append((time.thread_time() - before) / amount)
-            return amount, time.perf_counter() - began
-
-        return timed
+    cpu: dict[str, list[float]] = {"filling": [], "draw": []}  # seconds of each slice, for each step or draw
 
     def add() -> None:
         for i in range(rounds):
@@ -213,30 +178,23 @@ def replay(seconds: float, capacity: int = 15_000_000) -> Figures:
     draw()
     memory.flush()
     resident = psutil.Process().memory_info().rss
-    filling = side("filling", rounds * count, add)
-    slices = [filling() for _ in range(-(-capacity // (rounds * count)))]
+    steps = rounds * count
+    filling = timed(add, steps, cpu["filling"])
+    slices = [filling() for _ in range(-(-capacity // steps))]
     resident = psutil.Process().memory_info().rss - resident
     while plain.position < plain.capacity:
         plain_add()  # untimed
-    draws = alternate({"ours": side("draw", 20, draw), "plain": side("plain_draw", 20, plain_draw)}, seconds)
-    both = {"ours": side("add", rounds * count, add), "plain": side("plain_add", rounds * count, plain_add)}
-    adds = alternate(both, seconds)
+    draws = alternate({"ours": timed(draw, 20, cpu["draw"]), "plain": timed(plain_draw, 20)}, seconds)
+    adds = alternate({"ours": timed(add, steps), "plain": timed(plain_add, steps)}, seconds)
     return {
-        "sample_ms": 1000 / draws["ours"],
-        "sample_ms_quiet": 1000 / draws["ours_quiet"],
+        "sample_ms": 1000 / draws["ours"], "sample_ms_quiet": 1000 / draws["ours_quiet"],
         "sample_cpu_ms": 1000 * float(np.median(cpu["draw"])),
-        "plain_sample_ms": 1000 / draws["plain"],
-        "sample_ratio": draws["ours"] / draws["plain"],
+        "plain_sample_ms": 1000 / draws["plain"], "sample_ratio": draws["ours"] / draws["plain"],
         "adds_per_s": float(np.median([done / took for done, took in slices])),
         "adds_per_cpu_s": 1 / float(np.median(cpu["filling"])),
-        "adds_per_s_full": adds["ours"],
-        "plain_adds_per_s_full": adds["plain"],
+        "adds_per_s_full": adds["ours"], "plain_adds_per_s_full": adds["plain"],
         "adds_ratio": adds["ours"] / adds["plain"],
-        "gigabytes": memory.nbytes / 1e9,
-        "gigabytes_resident": resident / 1e9,
-        "plain_gigabytes_as_large": capacity * (8 * values + 32) / 1e9,
-        "steps": len(memory),
-        "capacity": capacity,
-        "plain_capacity": plain_capacity,
-        "threads": 1,
-    }
+        "gigabytes": memory.nbytes / 1e9, "gigabytes_resident": resident / 1e9,
+        "plain_gigabytes_as_large": capacity * plain_bytes / 1e9,
+        "steps": len(memory), "capacity": capacity, "plain_capacity": plain_capacity, "threads": 1,
+    }  # fmt: skip

@@ -2,11 +2,34 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
+from itertools import count
 
 import numpy as np
 import numpy.typing as npt
 
-from protege.slices import Figures, Side, alternate
+from protege.games.tempest.agents.players import words
+from protege.games.tempest.rules import enemies, nymphs, player, ram, sim
+from protege.games.tempest.rules.ram import Row, Rows
+from protege.games.tempest.task import observation, rewards, teacher
+from protege.games.tempest.task.env import Games, starts
+from protege.kernels import kernel
+from protege.slices import Figures, Side, alternate, medians, timed
+
+GAMES = 1024
+
+
+def taught_games(games: int, *, levels: int = 40, frames: int = 200, threads: int = 1) -> Games:
+    """Games from the first levels that the teacher has played past the quiet beginning."""
+    found = Games(starts(games, level=[1 + i % levels for i in range(games)]), threads=threads)
+    teach(found, frames)
+    return found
+
+
+def teach(games: Games, frames: int) -> None:
+    """Let the teacher play so many frames."""
+    for _ in range(frames):
+        games.step(games.frames.advice)
 
 
 def tempest_sim(seconds: float) -> Figures:
@@ -15,77 +38,57 @@ def tempest_sim(seconds: float) -> Figures:
     The teacher plays, from levels 1 to 40. The rules alone replay its moves game by game, and again all games in step,
     as a learner needs them.
     """
-    from protege.games.tempest.agents.players import words
-    from protege.games.tempest.rules import ram, sim
-    from protege.games.tempest.task.env import Games, starts
+    turns = count(1)
 
-    count = 1024
-    turns = iter(range(1, 1_000_000))
+    def counted(rows: Rows, prepare: Callable[[], None], work: Callable[[], object]) -> Side:
+        """Work that plays frames of these games; what prepares it is not timed."""
 
-    def renew(games: Games) -> None:
-        over = np.flatnonzero(games.frames.over)
-        if len(over):
-            games.put(over, starts(len(over), level=[1 + i % 40 for i in over.tolist()], seed=next(turns)))
-
-    def games_of(threads: int) -> Games:
-        games = Games(starts(count, level=[1 + i % 40 for i in range(count)]), threads=threads)
-        for _ in range(200):  # past the quiet beginning of a game
-            games.step(games.frames.advice)
-            renew(games)
-        return games
-
-    def everything(games: Games) -> Side:
         def side() -> tuple[int, float]:
-            renew(games)  # untimed: starting games is no part of a frame
-            before = words(games.rows, ram.FRAMES)
-            began = time.perf_counter()
-            for _ in range(32):
-                games.step(games.frames.advice)
-            took = time.perf_counter() - began
-            return int((words(games.rows, ram.FRAMES) - before).sum()), took
+            prepare()
+            before = words(rows, ram.FRAMES)
+            _, took = timed(work)()
+            return int((words(rows, ram.FRAMES) - before).sum()), took
 
         return side
 
-    one = games_of(1)
-    start = one.rows.copy()
+    def everything(games: Games) -> Side:
+        def renew() -> None:
+            over = np.flatnonzero(games.frames.over)
+            if len(over):
+                games.put(over, starts(len(over), level=[1 + i % 40 for i in over.tolist()], seed=next(turns)))
+
+        return counted(games.rows, renew, lambda: teach(games, 32))
+
+    one = taught_games(GAMES)
+    start, rows = one.rows.copy(), one.rows.copy()
     commands = []
     for _ in range(96):  # the teacher's moves from here, so that the rules can be timed alone
         commands.append(one.frames.advice.copy())
         one.step(commands[-1])
-    rows = start.copy()
-
     moves = np.array(commands)
 
-    def rules_alone() -> tuple[int, float]:
-        rows[:] = start
-        began = time.perf_counter()
-        sim.replay_games(rows, moves)
-        return int((words(rows, ram.FRAMES) - words(start, ram.FRAMES)).sum()), time.perf_counter() - began
+    restore = partial(np.copyto, rows, start)
 
-    def rules_in_step() -> tuple[int, float]:
-        rows[:] = start
-        began = time.perf_counter()
+    def in_step() -> None:
         for command in commands:
-            sim.step_games(rows, 0, count, command, True)
-        return int((words(rows, ram.FRAMES) - words(start, ram.FRAMES)).sum()), time.perf_counter() - began
+            sim.step_games(rows, 0, GAMES, command, True)
 
-    rules_alone(), rules_in_step()  # compile
-    sides: dict[str, Side] = {
-        "sim_frames_per_s": rules_alone,
-        "sim_frames_per_s_in_step": rules_in_step,
+    sides = {
+        "sim_frames_per_s": counted(rows, restore, lambda: sim.replay_games(rows, moves)),
+        "sim_frames_per_s_in_step": counted(rows, restore, in_step),
         "all_frames_per_s": everything(one),
-        "all_frames_per_s_2_threads": everything(games_of(2)),
+        "all_frames_per_s_2_threads": everything(taught_games(GAMES, threads=2)),
     }
+    for side in sides.values():
+        side()  # compile
     pong = _ale_pong()
-    if pong is not None:
-        sides["ale_frames_per_s"] = pong
-    figures: Figures = dict(alternate(sides, seconds))
+    figures = alternate(sides | ({"ale_frames_per_s": pong} if pong else {}), seconds)
     for kind in ("", "_quiet"):
         two_threads, one_thread = figures[f"all_frames_per_s_2_threads{kind}"], figures[f"all_frames_per_s{kind}"]
         figures[f"two_threads_ratio{kind}"] = two_threads / one_thread
     figures.setdefault("ale_frames_per_s", None)
     figures["ale_ratio"] = figures["all_frames_per_s"] / figures["ale_frames_per_s"] if pong else None
-    return figures | {"bytes_per_game": ram.ROW_BYTES, "games": count}
+    return figures | {"bytes_per_game": ram.ROW_BYTES, "games": GAMES}
 
 
 def tempest_profile(seconds: float) -> Figures:
@@ -94,14 +97,7 @@ def tempest_profile(seconds: float) -> Figures:
     Alone a part meets warm caches and branches it has learned: the parts add up to less than the whole, and the
     difference is what the processor loses on surprises.
     """
-    from protege.games.tempest.rules import enemies, nymphs, player, ram, sim
-    from protege.games.tempest.rules.ram import Row, Rows
-    from protege.games.tempest.task import env, observation, rewards, teacher
-    from protege.kernels import kernel
-
-    games = env.Games(env.starts(1024, level=[1 + i % 40 for i in range(1024)]))
-    for _ in range(300):
-        games.step(games.frames.advice)
+    games = taught_games(GAMES, frames=300)
     start = games.rows[games.rows[:, ram.GAME_STATE] == ram.PLAYING]
     seen = np.zeros((len(start), observation.VALUES), np.float32)
 
@@ -139,18 +135,15 @@ def tempest_profile(seconds: float) -> Figures:
     }  # fmt: skip
     loops = {name: over_all(part) for name, part in parts.items()}
     loops["observation"] = lambda rows: observe_all(rows, seen)
-    figures: Figures = {}
     rows = start.copy()
+    found: dict[str, list[float]] = {}
     for name, loop in loops.items():
-        took: list[float] = []
-        began = time.perf_counter()
+        took, side, began = found.setdefault(f"{name}_ns", []), timed(partial(loop, rows)), time.perf_counter()
         while len(took) < 5 or time.perf_counter() - began < seconds / len(loops):
             rows[:] = start
-            before = time.perf_counter()
-            loop(rows)
-            took.append(time.perf_counter() - before)
-        figures[f"{name}_ns"] = float(np.median(took[1:])) / len(start) * 1e9
-    return figures | {"games": len(start)}
+            took.append(side()[1] / len(start) * 1e9)
+        del took[0]  # compiled
+    return medians(found) | {"games": len(start)}
 
 
 def _ale_pong() -> Side | None:
@@ -167,12 +160,10 @@ def _ale_pong() -> Side | None:
     ale.loadROM(roms.get_rom_path("pong"))  # type: ignore[arg-type]
     actions = ale.getMinimalActionSet()
 
-    def slice_of_pong() -> tuple[int, float]:
-        began = time.perf_counter()
+    def play() -> None:
         for i in range(200):
             ale.act(actions[i // 8 % len(actions)])
             if ale.game_over():
                 ale.reset_game()
-        return 200, time.perf_counter() - began
 
-    return slice_of_pong
+    return timed(play, 200)

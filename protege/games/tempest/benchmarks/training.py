@@ -1,15 +1,23 @@
 """What a whole training does in a second, and what people who watch it cost."""
 
-import subprocess
+import asyncio
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from protege.slices import Figures
+from protege.dashboard.process import READY, ServerProcess
+from protege.games.tempest.training.config import PRESETS, TempestConfig
+from protege.games.tempest.training.trainer import TRAINER
+from protege.runs.run import Training
+from protege.slices import Child, Figures, medians, training_rate
+from protege.train.loop import LOG_SECONDS, Observer, train
 
 VIEWERS = 20  # of the dashboard; each follows the run's news and its live game
+NEVER = 1e9
 
 
 def training(seconds: float) -> Figures:
@@ -17,47 +25,54 @@ def training(seconds: float) -> Figures:
 
     `frames_per_s` counts everything from the first rollout to the last: evaluations, checkpoints and logging too.
     """
-    import tempfile
-    from pathlib import Path
-
-    from protege.games.tempest.training.config import TempestConfig
-    from protege.games.tempest.training.trainer import TRAINER
-    from protege.train.loop import Observer, train
-
-    class Timing(Observer):
-        """An observer with a clock."""
-
-        def __init__(self) -> None:
-            self.began = self.ended = 0.0
-            self.frames = 0
-            self.figures: dict[str, float] = {}
-
-        def started(self, report: dict[str, str], done: float) -> None:
-            self.began = time.perf_counter()
-
-        def progressed(self, frames: int, done: float, figures: dict[str, float]) -> None:
-            self.ended, self.frames, self.figures = time.perf_counter(), frames, figures
-
-    def rate_of(config: TempestConfig) -> tuple[float, Timing]:
-        timing = Timing()
-        with tempfile.TemporaryDirectory() as folder:
-            train(TRAINER, config, timing, folder=Path(folder))
-        return timing.frames / (timing.ended - timing.began), timing
-
     slice_s = max(8.0, seconds / 4)
     together = TempestConfig(minutes=slice_s / 60, eval_seconds=slice_s)
     rates, alone, shares = [], [], []
     for _ in range(2):
-        rate, timing = rate_of(together)
+        rate, figures = training_rate(TRAINER, together)
         rates.append(rate)
-        shares.append({name: value for name, value in timing.figures.items() if name.startswith("time_")})
+        shares.append({name: value for name, value in figures.items() if name.startswith("time_")})
         # The same schedule, so many frames that both take about as long; evaluations at the same point.
         frames = int(rate * slice_s / 2)
         in_turn = TempestConfig(frames=frames, eval_every=frames // 2, deterministic=True)
-        alone.append(rate_of(in_turn)[0])
+        alone.append(training_rate(TRAINER, in_turn)[0])
     found = {name: float(np.mean([share[name] for share in shares])) for name in shares[0]}
-    both = {"frames_per_s": float(np.median(rates)), "frames_per_s_one_thread": float(np.median(alone))}
+    both = medians({"frames_per_s": rates, "frames_per_s_one_thread": alone})
     return both | {"threads_ratio": both["frames_per_s"] / both["frames_per_s_one_thread"]} | found
+
+
+class _Meter(Observer):
+    """The training's observer: sends viewers in and out, and notes what a frame cost meanwhile."""
+
+    def __init__(self, slices: float) -> None:
+        self.slices = slices
+        self.costs: dict[bool, list[float]] = {False: [], True: []}  # CPU seconds a frame, by whether it is watched
+        self.watched, self.settling = False, True
+        self.before = 0, 0.0
+        self.viewers: Child | None = None
+        self.received = 0
+
+    def prepare(self, run: Training) -> None:
+        self.run = run
+        words = ["dashboard", "--no-browser", "--runs", str(run.path.parent), "--port", "0"]
+        self.page = ServerProcess(words, self.page_is_there)
+
+    def page_is_there(self, line: str) -> None:
+        if line.startswith(READY):
+            self.viewers = Child(viewers, line.removeprefix(READY).partition("#")[0], self.run.name)
+
+    def progressed(self, step: int, progress: float, figures: dict[str, float]) -> None:
+        now = step, time.process_time()
+        if self.viewers is None or not self.run.last.is_file():  # there is something to watch once it has saved
+            self.run.send("save")
+            return
+        if not self.settling:
+            self.costs[self.watched].append((now[1] - self.before[1]) / (now[0] - self.before[0]))
+            self.watched = not self.watched
+            self.received = int(self.viewers.ask("in" if self.watched else "out"))
+        self.settling, self.before = not self.settling, now
+        if len(self.costs[True]) >= self.slices:
+            self.run.send("stop")
 
 
 def dashboard(seconds: float) -> Figures:
@@ -66,97 +81,31 @@ def dashboard(seconds: float) -> Figures:
     The page is served as `protege train` does it. Every second report of the training is measured, the ones between
     let the viewers come or go; `seconds` is how long each side is measured.
     """
-    import tempfile
-    from pathlib import Path
-
-    from protege.dashboard.process import READY, ServerProcess
-    from protege.games.tempest.training.config import PRESETS
-    from protege.games.tempest.training.trainer import TRAINER
-    from protege.runs.run import Training
-    from protege.train.loop import LOG_SECONDS, Observer, train
-
-    class Meter(Observer):
-        """The training's observer: sends viewers in and out, and notes what a frame cost meanwhile."""
-
-        def __init__(self) -> None:
-            self.costs: dict[bool, list[float]] = {False: [], True: []}  # CPU seconds a frame, by whether it is watched
-            self.watched, self.settling = False, True
-            self.before = 0, 0.0
-            self.viewers: subprocess.Popen[str] | None = None
-            self.received = 0
-
-        def prepare(self, run: Training) -> None:
-            self.run = run
-            words = ["dashboard", "--no-browser", "--runs", str(run.path.parent), "--port", "0"]
-            self.page = ServerProcess(words, self.page_is_there)
-
-        def page_is_there(self, line: str) -> None:
-            if line.startswith(READY):
-                url = line.removeprefix(READY).partition("#")[0]
-                command = [
-                    sys.executable,
-                    "-c",
-                    "from protege.games.tempest.benchmarks.training import _viewers; _viewers()",
-                    url,
-                    self.run.name,
-                ]
-                pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-                self.viewers = subprocess.Popen(command, **pipes)  # type: ignore[call-overload]
-
-        def progressed(self, frames: int, done: float, figures: dict[str, float]) -> None:
-            now = frames, time.process_time()
-            if self.viewers is None or not self.run.last.is_file():  # there is something to watch once it has saved
-                self.run.send("save")
-                return
-            if not self.settling:
-                self.costs[self.watched].append((now[1] - self.before[1]) / (now[0] - self.before[0]))
-                self.watched = not self.watched
-                self.received = self.ask("in" if self.watched else "out")
-            self.settling, self.before = not self.settling, now
-            if len(self.costs[True]) >= max(3, seconds / LOG_SECONDS):
-                self.run.send("stop")
-
-        def ask(self, words: str) -> int:
-            """Tell the viewers; they answer how many bytes they have read so far."""
-            assert self.viewers is not None and self.viewers.stdin is not None and self.viewers.stdout is not None
-            self.viewers.stdin.write(f"{words}\n")
-            self.viewers.stdin.flush()
-            return int(self.viewers.stdout.readline())
-
-    meter = Meter()
-    never = 1e9
-    config = replace(PRESETS["laptop"], minutes=0.0, eval_games=8, eval_seconds=never, autosave_seconds=never)
-    with tempfile.TemporaryDirectory() as folder:
+    meter = _Meter(max(3, seconds / LOG_SECONDS))
+    config = replace(PRESETS["laptop"], minutes=0.0, eval_games=8, eval_seconds=NEVER, autosave_seconds=NEVER)
+    with TemporaryDirectory() as folder:
         try:
             train(TRAINER, config, meter, name="watched", folder=Path(folder), prepare=meter.prepare)
         finally:
             meter.page.close()
             if meter.viewers is not None:
-                meter.viewers.communicate()
+                meter.viewers.close()
     alone, watched = (float(np.median(meter.costs[side])) for side in (False, True))
     return {
-        "cost": watched / alone - 1,
-        "cpu_us_per_frame": 1e6 * alone,
-        "cpu_us_per_frame_watched": 1e6 * watched,
-        "viewers": VIEWERS,
-        "megabytes_read": meter.received / 1e6,
-        "slices": len(meter.costs[True]),
-    }
+        "cost": watched / alone - 1, "cpu_us_per_frame": 1e6 * alone, "cpu_us_per_frame_watched": 1e6 * watched,
+        "viewers": VIEWERS, "megabytes_read": meter.received / 1e6, "slices": len(meter.costs[True]),
+    }  # fmt: skip
 
 
-def _viewers() -> None:
-    """Viewers of a page, who come at the word `in` on standard input and leave at any other.
-
-    Sockets that speak just enough to be let in: whoever measures a server should cost less than it.
-    """
-    import asyncio
-
+def viewers() -> None:
+    """Viewers of a page, who come at the word `in` on standard input and leave at any other; they tell bytes read."""
     url, run = sys.argv[1:]
     host, _, port = url.removeprefix("http://").rstrip("/").rpartition(":")
     received = 0
 
     async def view(path: str, words: bytes) -> None:
         nonlocal received
+        # Just enough to be let in: whoever measures a server should cost less than it.
         reader, writer = await asyncio.open_connection(host, int(port))
         hello = f"GET /api/{path} HTTP/1.1", f"Host: {host}:{port}", "Upgrade: websocket", "Connection: Upgrade"
         key = "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
