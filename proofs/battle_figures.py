@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from protege.games.echelon.recordings.battle_report import flag
 from protege.games.echelon.recordings.recording import Counts, Frames, Recording
-from protege.games.echelon.rules.battle import (
+from protege.games.echelon.rules.events import (
     DEATH,
     FRIENDLY_KILL,
     KILL,

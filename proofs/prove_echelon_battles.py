@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from proofs.row import Stopwatch, write_row
-from protege.games.echelon.rules.battle import BY_ELIMINATION, BY_SCORE, BY_TIME, DEATH
+from protege.games.echelon.rules.battle import BY_ELIMINATION, BY_SCORE, BY_TIME
+from protege.games.echelon.rules.events import DEATH
 from protege.games.echelon.rules.sim import Battles
 from protege.games.echelon.world.maps import generate
 from protege.games.echelon.world.mechs import find_roster

@@ -14,7 +14,7 @@ from proofs.row import ROOT, Stopwatch, machine, write_row
 from protege.games.echelon.agents.match import Match, Setting, checkpoint_of, evaluate, find_player, play
 from protege.games.echelon.agents.pupil import load_pupil
 from protege.games.echelon.recordings.recording import Recording
-from protege.games.echelon.rules.battle import KILL, MISSILE_LAUNCH
+from protege.games.echelon.rules.events import KILL, MISSILE_LAUNCH
 from protege.games.echelon.training.collect import maker_of, maps_of
 from protege.games.echelon.training.config import find_stage
 from protege.games.echelon.training.evaluation import evaluate as evaluate_pupil

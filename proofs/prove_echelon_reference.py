@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from proofs.row import Stopwatch, write_row
-from protege.games.echelon.rules.battle import EVENT_NAMES
+from protege.games.echelon.rules.events import EVENT_NAMES
 from tests.games.echelon.rules.duel import ENDINGS, Plan, compare
 
 BATTLES, DECISIONS = 100, 60

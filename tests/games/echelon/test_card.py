@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from protege.games.echelon.rules.battle import EVENT_NAMES
+from protege.games.echelon.rules.events import EVENT_NAMES
 from protege.games.echelon.rules.sim import VERSION
 from protege.games.echelon.world.mechs import BUILD, CHASSIS, MATERIALS, NOT_CARRIED, RULES, SUITES, WEAPONS
 

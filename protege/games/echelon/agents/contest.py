@@ -5,7 +5,7 @@ Also tells from a recorded battle how each side plays: how it moves, how it shoo
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +16,7 @@ from protege.games.echelon.agents.match import Match, Setting, find_player, play
 from protege.games.echelon.agents.match import Result as Played
 from protege.games.echelon.recordings.battle_report import flag
 from protege.games.echelon.recordings.recording import Recording
-from protege.games.echelon.rules.battle import LASER_HIT, MISSILE_LAUNCH, PROJECTILE_HIT
+from protege.games.echelon.rules.events import LASER_HIT, MISSILE_LAUNCH, PROJECTILE_HIT
 from protege.games.echelon.rules.sim import VERSION as RULES_VERSION
 from protege.games.echelon.task.env import TASK_VERSION
 from protege.games.echelon.task.teacher import LEVELS
@@ -50,8 +50,6 @@ STYLE: Final = (
            label="focus"),
 )  # fmt: skip
 
-Floats = npt.NDArray[np.float64]
-
 
 def signature(setting: Setting = Setting()) -> dict[str, Any]:
     """What must be the same for results to be comparable."""
@@ -78,10 +76,7 @@ class Contest:
     def play(
         self, first: Opponent, second: Opponent, maps: Sequence[int], record: int = 0, file: Filing | None = None
     ) -> list[Result]:
-        """Two matches on each map, with sides swapped; those on the first `record` maps are recorded and looked at.
-
-        `file` is given each result as soon as there is one.
-        """
+        """Two matches on each map, with sides swapped; those on the first `record` maps are recorded and looked at."""
         numbers = [(number, swapped) for number in maps for swapped in (False, True)]
         matches = [Match(seed_of(EVALUATION, SEED, number), swapped) for number, swapped in numbers]
         players, names = (self.check(first.player), self.check(second.player)), (first.name, second.name)
@@ -100,14 +95,9 @@ class Contest:
                 file(found[i])
 
         split = 2 * min(record, len(maps))
-        play(
-            *players, matches[:split], self.setting, threads=self.threads, names=names, recorded=kept.__setitem__,
-            ended=ended,
-        )  # fmt: skip
-        play(
-            *players, matches[split:], self.setting, threads=self.threads,
-            ended=lambda i, result: ended(split + i, result),
-        )  # fmt: skip
+        fight = partial(play, *players, setting=self.setting, threads=self.threads)
+        fight(matches[:split], names=names, recorded=kept.__setitem__, ended=ended)
+        fight(matches[split:], ended=lambda i, result: ended(split + i, result))
         return [found[i] for i in range(len(matches))]
 
 
@@ -120,7 +110,6 @@ class LeagueSettings:
     length: int = 500  # decisions in a battle, four a second
 
     def signature(self) -> dict[str, Any]:
-        """Of such a league."""
         return signature(Setting(find_roster(self.roster).name, (self.size, self.size), self.length))
 
 
@@ -140,22 +129,25 @@ def style(recording: Recording, team: int) -> dict[str, float]:
     def fraction(true: npt.NDArray[np.bool_]) -> float:
         return float((true & alive).sum() / lived)
 
+    speed = np.hypot(mechs["vx"], mechs["vy"])
     capacity = np.array([header["classes"][header["mechs"][i]["kind"]]["heat_capacity"] for i in own])
     events, at = frames["events"], np.repeat(np.arange(recording.frames), counts["events"])
     hit = np.isin(events["kind"], (LASER_HIT, PROJECTILE_HIT)) & np.isin(events["who"], own)
     hit &= (events["whom"] >= 0) & ~np.isin(events["whom"], own)
     hits = events[hit]
+    shooters, victims = (frames["mechs"][at[hit], hits[end]] for end in ("who", "whom"))
+    apart = [shooters[axis] - victims[axis] for axis in "xy"]
     launches = (events["kind"] == MISSILE_LAUNCH) & np.isin(events["who"], own)
     spread, nearest = _together(mechs, alive)
     return {
-        "speed": float(np.hypot(mechs["vx"], mechs["vy"])[alive].mean()) if alive.any() else 0.0,
-        "still_share": fraction(np.hypot(mechs["vx"], mechs["vy"]) < 0.2),
+        "speed": float(speed[alive].mean()) if alive.any() else 0.0,
+        "still_share": fraction(speed < 0.2),
         "airborne_share": fraction(~flag(mechs, "grounded")),
         "zone_share": fraction(flag(mechs, "inside")),
         "trigger_share": fraction((mechs["buttons"] & WEAPON_BUTTONS) != 0),
         "hits_per_minute": len(hits) / minutes,
         "missiles_per_minute": float(launches.sum()) / minutes,
-        "hit_distance": _hit_distance(frames["mechs"][at[hit], hits["who"]], frames["mechs"][at[hit], hits["whom"]]),
+        "hit_distance": float(np.median(np.hypot(*apart))) if len(hits) else 0.0,
         "heat": float((mechs["heat"] / capacity)[alive].mean()) if alive.any() else 0.0,
         "jamming_share": fraction(mechs["ewar"] != 0),
         "spread": spread,
@@ -172,16 +164,11 @@ def _together(mechs: npt.NDArray[Any], alive: npt.NDArray[np.bool_]) -> tuple[fl
     if not len(places):
         return 0.0, 0.0
     centre = (places * alive[..., None]).sum(1) / alive.sum(1)[:, None]
-    apart: Floats = np.linalg.norm(places[:, :, None] - places[:, None], axis=-1)
+    apart: npt.NDArray[np.float64] = np.linalg.norm(places[:, :, None] - places[:, None], axis=-1)
     apart[~(alive[:, :, None] & alive[:, None])] = np.inf
     apart[:, np.arange(apart.shape[1]), np.arange(apart.shape[1])] = np.inf
     from_centre = np.linalg.norm(places - centre[:, None], axis=-1)
     return float(from_centre[alive].mean()), float(apart.min(axis=2)[alive].mean())
-
-
-def _hit_distance(who: npt.NDArray[Any], whom: npt.NDArray[Any]) -> float:
-    """The median distance from which enemies were hit."""
-    return float(np.median(np.hypot(who["x"] - whom["x"], who["y"] - whom["y"]))) if len(who) else 0.0
 
 
 def _focus(hits: npt.NDArray[Any]) -> float:

@@ -1,32 +1,31 @@
 """Two sides play: players by name, one recorded battle, and one player evaluated against another.
 
-A player is anything with `act(battles, mechs, actions)`, which writes what some mechs do next into their rows of the
-actions. Built in are the scripted levels, random play and none; a run, a checkpoint or `champion` is a learned one, and
-`package.module:Class` a user's own. One that also has `channels` and `thoughts()` has them recorded, with what every
-decision was worth: a viewer then shows, say, what a learned player expects and what it gets.
+Built in are the scripted levels, random play and none; a run, a checkpoint or `champion` is a learned player, and
+`package.module:Class` a user's own. What players tell of their decisions is recorded, with what every decision was
+worth: a viewer then shows, say, what a learned player expects and what it gets.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from protege import ProtegeError
 from protege.games.echelon.recordings.battle_report import TEAM_NAMES, report_lines
-from protege.games.echelon.recordings.recording import Recorder, Recording, write_recording
-from protege.games.echelon.rules.battle import BY_ELIMINATION, BY_SCORE, BY_TIME, KILL, RUNNING
+from protege.games.echelon.recordings.recording import Channels, Recorder, Recording, write_recording
+from protege.games.echelon.rules.battle import BY_ELIMINATION, BY_SCORE, BY_TIME, RUNNING
+from protege.games.echelon.rules.events import KILL
 from protege.games.echelon.rules.sim import STANDARD_LENGTH, Actions, Battles, Flags
 from protege.games.echelon.task.observation import measure_walks
 from protege.games.echelon.task.rewards import PARTS, REWARD_STATE, RewardConfig, compute_rewards, reset_reward_state
 from protege.games.echelon.task.teacher import LEVELS, RandomPlayer, Teacher
-from protege.games.echelon.world.maps import STANDARD, generate, recipe, swap_sides
+from protege.games.echelon.world.maps import STANDARD, MapMaker, generate, recipe, swap_sides
 from protege.games.echelon.world.mechs import BLUE, BUILD, NOBODY, RED, Rules, find_roster
-from protege.games.echelon.world.practice_maps import MapMaker
 from protege.games.players import Players
 from protege.seeds import EVALUATION, seed_of
 from protege.statistics import wilson
@@ -37,19 +36,14 @@ ENDING_NAMES: Final = {RUNNING: "unfinished", BY_ELIMINATION: "elimination", BY_
 
 
 class Player(Protocol):
-    """Who decides for a side, or for any other mechs."""
+    """Who decides for a side, or for any other mechs.
 
-    def act(self, battles: Battles, mechs: Flags, actions: Actions) -> None:
-        """Write what these mechs, (battles, mechs), do next into their rows of `actions`, and into no others."""
+    One that tells something about its decisions has `channels`, what each is called and each of its numbers, and
+    `thoughts()`, each channel's numbers (battles, mechs, numbers) about the last decision.
+    """
 
-
-class Thinker(Player, Protocol):
-    """A player that tells something about its decisions."""
-
-    channels: Mapping[str, Sequence[str]]  # what each is called, and each of its numbers
-
-    def thoughts(self) -> Mapping[str, npt.NDArray[np.float32]]:
-        """Each channel's numbers (battles, mechs, numbers) about the last decision."""
+    # Writes what these mechs, (battles, mechs), do next into their rows of `actions`, and into no others.
+    def act(self, battles: Battles, mechs: Flags, actions: Actions) -> None: ...
 
 
 class BadMatch(ProtegeError):
@@ -60,7 +54,6 @@ class Idle:
     """Does nothing."""
 
     def act(self, battles: Battles, mechs: Flags, actions: Actions) -> None:
-        """Blank these mechs' rows of `actions`."""
         actions.target[mechs] = NOBODY
         for rows in (actions.move, actions.buttons, actions.ewar, actions.message, actions.order):
             rows[mechs] = 0
@@ -79,9 +72,6 @@ PLAYERS: Final = Players[Player](
 )  # fmt: skip
 find_player: Final = PLAYERS.find
 checkpoint_of: Final = PLAYERS.checkpoint_of
-
-
-# --- playing ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -124,12 +114,13 @@ def play(
 ) -> list[Result]:  # fmt: skip
     """Play these matches, many at a time.
 
-    With `recorded`, it is given each match's number and its recording; `ended` is given its number and result after
-    that, both as soon as it is over.
+    As soon as one is over, `recorded` is given its number and recording, and then `ended` its number and result.
     """
     if not matches:
         return []
-    channels = _channels(blue, red)
+    channels = {name: each for player in (blue, red) for name, each in getattr(player, "channels", {}).items()}
+    if channels:
+        channels["reward"] = PARTS
     batch = _Batch(matches, setting, threads, names, channels if recorded else None)
     battles, rewards = batch.battles, _Rewards(batch.battles) if recorded and channels else None
     actions, teams = battles.no_actions(), np.broadcast_to(battles.members.team, (battles.count, battles.mech_count))
@@ -142,24 +133,18 @@ def play(
         told = _told((blue, red), sides, channels, rewards) if recorded else {}
         for place, recorder in batch.recorders.items():
             recorder.note(**{name: numbers[place] for name, numbers in told.items()})
-        for b in np.flatnonzero(battles.over):
+        for b in np.flatnonzero(battles.over).tolist():
             number = batch.playing[b]
             if number is not None:
-                results[number] = _result(battles, int(b))
+                results[number] = _result(battles, b)
                 if recorded is not None:
-                    recorded(number, batch.recorders.pop(int(b)).to_bytes())
+                    recorded(number, batch.recorders.pop(b).to_bytes())
                 if ended is not None:
                     ended(number, results[number])
-            batch.begin_next(int(b))
+            batch.begin_next(b)
             if rewards is not None:
-                rewards.begin(int(b))
+                rewards.begin(b)
     return [results[number] for number in range(len(matches))]
-
-
-def _channels(*players: Player) -> dict[str, Sequence[str]]:
-    """What the players tell of themselves, and if one of them tells anything, the rewards."""
-    found = {name: numbers for player in players for name, numbers in getattr(player, "channels", {}).items()}
-    return found and {**found, "reward": PARTS}
 
 
 class _Rewards:
@@ -175,7 +160,6 @@ class _Rewards:
             self.begin(b)
 
     def begin(self, b: int) -> None:
-        """Battle b is a new one."""
         measure_walks(self._battles.records, self._battles.world, self._walks, b, b + 1)
         reset_reward_state(self._battles.records, self._walks, self._weights, self._reward_state, b)
 
@@ -188,14 +172,15 @@ class _Rewards:
 
 
 def _told(
-    players: Sequence[Player], sides: Sequence[Flags], channels: Mapping[str, Sequence[str]], rewards: _Rewards | None
+    players: Sequence[Player], sides: Sequence[Flags], channels: Channels, rewards: _Rewards | None
 ) -> dict[str, npt.NDArray[np.float32]]:
     """What both players tell, each of its own mechs, and what these get; nan where nobody tells anything."""
     found = {name: np.full((*sides[0].shape, len(numbers)), np.nan, np.float32) for name, numbers in channels.items()}
     parts = rewards.compute() if rewards is not None else None
     for player, side in zip(players, sides):
-        if hasattr(player, "channels") and parts is not None:
-            for name, numbers in {**cast(Thinker, player).thoughts(), "reward": parts}.items():
+        thoughts = getattr(player, "thoughts", None)
+        if thoughts is not None and parts is not None:
+            for name, numbers in {**thoughts(), "reward": parts}.items():
                 found[name][side] = numbers[side]
     return found
 
@@ -207,27 +192,25 @@ class _Batch:
     """
 
     def __init__(
-        self, matches: Sequence[Match], setting: Setting, threads: int, names: tuple[str, str],
-        channels: Mapping[str, Sequence[str]] | None,
-    ):  # fmt: skip
+        self, matches: Sequence[Match], setting: Setting, threads: int, names: Sequence[str], channels: Channels | None
+    ):
         """With channels, even with none, the battles are recorded."""
         roster = find_roster(setting.roster)
         if any(match.swapped for match in matches) and roster.blue != roster.red:
             raise BadMatch(f"the sides of roster {roster.name} differ, so they cannot change places")
         self._matches, self._setting, self._names, self._channels = matches, setting, names, channels
-        self._next = min(BATCH, len(matches))
-        first = matches[: self._next]
+        first = matches[:BATCH]
+        self._next = len(first)
         world = setting.maps([match.seed for match in first], setting.size, setting.roster)
         swap_sides(world, np.flatnonzero([match.swapped for match in first]))
         self.battles = Battles(world, roster, setting.rules, setting.length, threads)
-        self.playing: list[int | None] = list(range(self._next))
-        self._last = list(range(self._next))
+        self.playing: list[int | None] = [*range(self._next)]
+        self._last = [*range(self._next)]
         self.recorders: dict[int, Recorder] = {}
         for b in range(self._next):
             self._watch(b)
 
     def begin_next(self, b: int) -> None:
-        """Begin another match in place b."""
         self.playing[b] = self._next if self._next < len(self._matches) else None
         if self.playing[b] is not None:
             self._last[b] = self._next
@@ -243,57 +226,41 @@ class _Batch:
     def _watch(self, b: int) -> None:
         if self._channels is not None:
             match = self._matches[self._last[b]]
-            about = {
-                "players": self._names,
-                "seed": match.seed,
-                "swapped": match.swapped,
-                "recipe": recipe(self.battles.world, b, self._setting.roster),
-            }
+            about = {"players": self._names, "seed": match.seed, "swapped": match.swapped}
+            about["recipe"] = recipe(self.battles.world, b, self._setting.roster)
             self.recorders[b] = Recorder(self.battles, b, about, self._channels)
 
 
 def _result(battles: Battles, b: int) -> Result:
     record, mechs = battles.records[b], battles.mechs[b]
-    own = [mechs["team"] == team for team in (BLUE, RED)]
-    decisions = int(record["decision"])
+    blue, red = (mechs[mechs["team"] == team] for team in (BLUE, RED))
+    winner, ending, decisions = (int(record[name]) for name in ("winner", "ending", "decision"))
     return Result(
-        winner=int(record["winner"]),
-        ending=int(record["ending"]),
-        decisions=decisions,
-        seconds=decisions * (battles.rules.dt * battles.rules.ticks_per_decision),
+        winner, ending, decisions, seconds=decisions * (battles.rules.dt * battles.rules.ticks_per_decision),
         score=(float(record["score"][BLUE]), float(record["score"][RED])),
         living=(int(record["living"][BLUE]), int(record["living"][RED])),
-        kills=(int(mechs["tally"][own[BLUE], KILL].sum()), int(mechs["tally"][own[RED], KILL].sum())),
-        damage=(float(mechs["dealt"][own[BLUE]].sum()), float(mechs["dealt"][own[RED]].sum())),
-    )
-
-
-# --- for the commands ------------------------------------------------------------------------------------------------
+        kills=(int(blue["tally"][:, KILL].sum()), int(red["tally"][:, KILL].sum())),
+        damage=(float(blue["dealt"].sum()), float(red["dealt"].sum())),
+    )  # fmt: skip
 
 
 def fight(
     blue: str, red: str, out: Path, *, seed: int = 1, setting: Setting = Setting(), threads: int = 1,
     runs: Path | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """One battle on the first evaluation map of a seed, recorded into a file; how it ended, as one flat row.
-
-    Runs of that name are looked for in the folder `runs`, or the usual one.
-    """
+    """One battle on the first evaluation map of a seed, recorded into a file; how it ended, as one flat row."""
     began = time.perf_counter()
-    players = find_player(blue, runs), find_player(red, runs)
-    found: list[bytes] = []
-    match = Match(seed_of(EVALUATION, seed, 0))
-    result = play(
-        *players, [match], setting, threads=threads, names=(blue, red), recorded=lambda _, made: found.append(made)
-    )[0]
-    written = found[0]
-    write_recording(out, written)
+    players, found = (find_player(blue, runs), find_player(red, runs)), dict[int, bytes]()
+    matches = [Match(seed_of(EVALUATION, seed, 0))]
+    [result] = play(*players, matches, setting, threads=threads, names=(blue, red), recorded=found.__setitem__)
+    write_recording(out, found[0])
     return {
         "blue": blue, "red": red, "seed": seed, "roster": setting.roster,
-        "winner": winner_name(result), "ending": ENDING_NAMES[result.ending], "length": result.seconds,
+        "winner": "nobody" if result.winner == NOBODY else TEAM_NAMES[result.winner],
+        "ending": ENDING_NAMES[result.ending], "length": result.seconds,
         **{f"{team}_{name}": getattr(result, name)[number]
            for name in ("score", "living", "kills", "damage") for number, team in enumerate(TEAM_NAMES)},
-        "file": str(out), "bytes": len(written), "seconds": time.perf_counter() - began,
+        "file": str(out), "bytes": len(found[0]), "seconds": time.perf_counter() - began,
     }  # fmt: skip
 
 
@@ -301,10 +268,7 @@ def evaluate(
     blue: str, red: str, *, matches: int = 200, seed: int = 1, setting: Setting = Setting(), threads: int = 1,
     runs: Path | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """One player against another on the evaluation maps of a seed, each map from both sides: one flat row.
-
-    The interval is Wilson's, 95 %, with draws as half a win. `runs` as in `fight`.
-    """
+    """One player against another on the evaluation maps of a seed, each map from both sides: one flat row."""
     if matches < 2 or matches % 2:
         raise BadMatch(f"every map is played from both sides, so matches must be 2, 4, 6 ...; got {matches}")
     began = time.perf_counter()
@@ -312,7 +276,7 @@ def evaluate(
     results = play(*players, both_sides(matches // 2, seed), setting, threads=threads)
     wins = sum(result.winner == BLUE for result in results)
     draws = sum(result.winner == NOBODY for result in results)
-    low, high = wilson(wins + draws / 2, matches)
+    low, high = wilson(wins + draws / 2, matches)  # 95 %
     return {
         "blue": blue, "red": red, "matches": matches, "seed": seed, "roster": setting.roster,
         "blue_win_rate": (wins + draws / 2) / matches, "blue_win_rate_low": low, "blue_win_rate_high": high,
@@ -332,8 +296,3 @@ def both_sides(maps: int, seed: int) -> list[Match]:
 def tell(path: Path) -> list[str]:
     """A recorded battle as lines to read."""
     return list(report_lines(Recording.open(path)))
-
-
-def winner_name(result: Result) -> str:
-    """blue, red, or nobody."""
-    return "nobody" if result.winner == NOBODY else TEAM_NAMES[result.winner]

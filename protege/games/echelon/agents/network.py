@@ -15,27 +15,8 @@ from torch.nn.functional import conv2d, relu
 from protege.games.echelon.rules.battle import MESSAGE
 from protege.games.echelon.rules.sim import BUTTONS
 from protege.games.echelon.task import features as at
-from protege.games.echelon.task.features import (
-    CELLS,
-    CHANNELS,
-    ENEMY,
-    FRIEND,
-    MECH_STATE,
-    OWN,
-    QUARTERS,
-    STATE,
-    Fields,
-    width,
-)
-from protege.learn.heads import (
-    button_entropy,
-    button_log_prob,
-    choice_entropy,
-    choice_log_probs,
-    draw_choice,
-    squashed_entropy,
-    squashed_log_prob,
-)
+from protege.games.echelon.task.features import CELLS, CHANNELS, ENEMY, FRIEND, MECH_STATE, OWN, STATE, Fields, width
+from protege.learn import heads
 from protege.learn.ppo import ActionEvaluation, Policy, PopArt
 from protege.learn.recurrent import InputScale, RecurrentCore
 from protege.learn.rollout import Tensors
@@ -220,14 +201,12 @@ class PilotNetwork(Policy):
         """Numbers of the recurrent state of one mech."""
         return self.config.width
 
-    # --- what to do ---
-
     def remember(self, seen: Tensors, state: Tensor, starts: Tensor) -> tuple[Tensor, Others, Tensor]:
         """The core's outputs (rows, steps, width), the encoded enemies, and the state after."""
         friends = encode(self.friends, seen["friends"], seen["friend_mask"])
         enemies = encode(self.enemies, seen["enemies"], seen["enemy_mask"])
         picture = seen["map"].flatten(0, 1).to(state.dtype)  # in quarters: the weights are scaled, there are fewer
-        sight = relu(conv2d(picture, self.sight.weight / QUARTERS, self.sight.bias, self.sight.stride))
+        sight = relu(conv2d(picture, self.sight.weight / at.QUARTERS, self.sight.bias, self.sight.stride))
         ground = relu(self.ground(sight.flatten(1))).reshape(*seen["map"].shape[:2], -1)
         parts = [self.own(seen["own"]), friends.pooled(), enemies.pooled(), ground]
         if self.config.talk:
@@ -242,6 +221,7 @@ class PilotNetwork(Policy):
         mean, spread, buttons, ewar, nobody = self.act_head(out).to(out.dtype).split(parts, -1)
         scores = enemies.scores(self.point(out).to(out.dtype)) * self.config.slot**-0.5
         legal, slots = seen["legal"], seen["enemies"].shape[-2]
+        targets = legal[..., at.LEGAL_TARGET : at.LEGAL_TARGET + slots + 1]
         move = legal[..., : at.LEGAL_BUTTONS]
         if self.config.talk:  # whoever is alive can speak
             move = torch.cat([move, torch.ones_like(mean[..., MOVES:], dtype=torch.bool)], -1)
@@ -249,10 +229,8 @@ class PilotNetwork(Policy):
             mean=mean,
             log_spread=LOWEST_SPREAD + (HIGHEST_SPREAD - LOWEST_SPREAD) * torch.sigmoid(spread),
             buttons=buttons,
-            ewar=choice_log_probs(ewar, legal[..., at.LEGAL_EWAR : at.LEGAL_TARGET]),
-            target=choice_log_probs(
-                torch.cat([scores, nobody], -1), legal[..., at.LEGAL_TARGET : at.LEGAL_TARGET + slots + 1]
-            ),
+            ewar=heads.choice_log_probs(ewar, legal[..., at.LEGAL_EWAR : at.LEGAL_TARGET]),
+            target=heads.choice_log_probs(torch.cat([scores, nobody], -1), targets),
             legal_move=move,
             legal_buttons=legal[..., at.LEGAL_BUTTONS : at.LEGAL_EWAR],
         )
@@ -271,21 +249,15 @@ class PilotNetwork(Policy):
             taken = {
                 "move": chances.mean + torch.exp(chances.log_spread) * noise,
                 "buttons": uniform < torch.sigmoid(chances.buttons),
-                "ewar": draw_choice(chances.ewar, generator),
-                "target": draw_choice(chances.target, generator),
+                "ewar": heads.draw_choice(chances.ewar, generator),
+                "target": heads.draw_choice(chances.target, generator),
             }
         else:
-            taken = {
-                "move": chances.mean,
-                "buttons": chances.buttons > 0,
-                "ewar": chances.ewar.argmax(-1),
-                "target": chances.target.argmax(-1),
-            }
-        taken["buttons"] = taken["buttons"] & chances.legal_buttons
+            taken = {"move": chances.mean, "buttons": chances.buttons > 0}
+            taken |= {"ewar": chances.ewar.argmax(-1), "target": chances.target.argmax(-1)}
+        taken["buttons"] &= chances.legal_buttons
         log_prob = log_prob_of(chances, taken)
         return {name: array[:, 0] for name, array in taken.items()}, log_prob[:, 0], state
-
-    # --- for the learner ---
 
     def evaluate_actions(
         self, observations: Tensors, actions: Tensors, state: Tensor, starts: Tensor, advice: Tensors | None
@@ -301,11 +273,10 @@ class PilotNetwork(Policy):
         return found
 
     def _entropy(self, chances: Chances) -> Tensor:
-        """Mean entropy of the legal choices, weighted."""
         c = self.config
-        move = torch.where(chances.legal_move, squashed_entropy(chances.mean, chances.log_spread), 0.0).sum(-1)
-        buttons = torch.where(chances.legal_buttons, button_entropy(chances.buttons), 0.0).sum(-1)
-        ewar, target = choice_entropy(chances.ewar), choice_entropy(chances.target)
+        move = torch.where(chances.legal_move, heads.squashed_entropy(chances.mean, chances.log_spread), 0.0).sum(-1)
+        buttons = torch.where(chances.legal_buttons, heads.button_entropy(chances.buttons), 0.0).sum(-1)
+        ewar, target = heads.choice_entropy(chances.ewar), heads.choice_entropy(chances.target)
         total = c.entropy_move * move + c.entropy_buttons * buttons + c.entropy_ewar * ewar + c.entropy_target * target
         return total / choices_of(chances)
 
@@ -335,8 +306,8 @@ def choices_of(chances: Chances) -> Tensor:
 
 def log_prob_of(chances: Chances, taken: Tensors) -> Tensor:
     """Log-probability of all that was legal of an action."""
-    move = squashed_log_prob(taken["move"], chances.mean, chances.log_spread)
-    buttons = button_log_prob(chances.buttons, taken["buttons"])
+    move = heads.squashed_log_prob(taken["move"], chances.mean, chances.log_spread)
+    buttons = heads.button_log_prob(chances.buttons, taken["buttons"])
     found = torch.where(chances.legal_move, move, 0.0).sum(-1)
     found = found + torch.where(chances.legal_buttons, buttons, 0.0).sum(-1)
     for log_probs, chosen in ((chances.ewar, taken["ewar"]), (chances.target, taken["target"])):

@@ -71,7 +71,7 @@ class _View:
     """What a pupil sees and remembers of a batch of battles."""
 
     def __init__(self, battles: Battles, state_size: int):
-        layout: Layout = layout_of(battles.roster)
+        layout = layout_of(battles.roster)
         self.observation = sight.empty_observation(battles.count, layout)
         self.scratch = sight.make_scratch(battles.world, layout, battles.rules)
         self.state = torch.zeros(battles.count, battles.mech_count, state_size)
@@ -101,7 +101,6 @@ class Pupil:
         self._last: _View | None = None
 
     def act(self, battles: Battles, mechs: Flags, actions: Actions) -> None:
-        """Write what these mechs, (battles, mechs), do next into their rows of `actions`."""
         rows: Any = np.nonzero(mechs)
         if len(rows[0]) == 0:
             return
@@ -138,9 +137,6 @@ class Pupil:
         if battles not in self._views:
             self._views[battles] = _View(battles, self.network.state_size)
         return self._views[battles]
-
-
-# --- on disk ---------------------------------------------------------------------------------------------------------
 
 
 def about(config: NetworkConfig, layout: Layout) -> dict[str, Any]:

@@ -1,8 +1,7 @@
 """A recorded battle as pictures: mechs, fire and smoke on the map, and how the race stands.
 
 Drawn by NumPy and Pillow alone, so that whoever can install the package can film a battle. The camera stands still for
-some seconds and then cuts to where the fight is: a picture that only changes where something moves is easy on the eye
-and makes a small file. Pictures are drawn at twice their size, which smooths every edge.
+some seconds and then cuts to where the fight is, which is easy on the eye and makes a small file.
 """
 
 from collections.abc import Iterator
@@ -14,20 +13,8 @@ import numpy as np
 from protege import ProtegeError
 from protege.games.echelon.recordings.battle_report import TEAM_NAMES, clock, flag, mech_name
 from protege.games.echelon.recordings.recording import Frame, Recording
-from protege.games.echelon.recordings.scenery import (
-    EAST,
-    NORTH,
-    RISE,
-    SKY,
-    UP,
-    Picture,
-    Scenery,
-    Values,
-    View,
-    nearness,
-    view_of,
-)
-from protege.games.echelon.rules import battle
+from protege.games.echelon.recordings.scenery import CAMERA, SKY, Picture, Scenery, Values, View, nearness, view_of
+from protege.games.echelon.rules import events
 from protege.games.echelon.world.mechs import AUTOCANNON, BLUE, CHASSIS, FLAMER, GAUSS, MISSILE, NOBODY, TICK_S
 
 if TYPE_CHECKING:
@@ -36,7 +23,7 @@ if TYPE_CHECKING:
 
 Colour = tuple[int, int, int]
 
-SMOOTH: Final = 2  # drawn so many times larger
+SMOOTH: Final = 2  # drawn so many times larger, which smooths every edge
 SHOT_S: Final = 5.0  # how long a camera stands at least
 MARGIN: Final = 5.0  # voxels around what a camera shows
 LEAST_ACROSS: Final = 44.0  # voxels: nearer would show a fight without its surroundings
@@ -68,14 +55,13 @@ class Box(NamedTuple):
     shade: float = 1.0
 
 
-def _legs(size: tuple[float, float, float], apart: float, shade: float) -> tuple[Box, Box]:
-    down = size[2] / 2 - 0.5
-    return Box(size, (0.0, apart, down), shade), Box(size, (0.0, -apart, down), shade)
-
-
 def _pair(size: tuple[float, float, float], middle: tuple[float, float, float], shade: float = 1.0) -> tuple[Box, Box]:
     forward, left, up = middle
     return Box(size, middle, shade), Box(size, (forward, -left, up), shade)
+
+
+def _legs(size: tuple[float, float, float], apart: float, shade: float) -> tuple[Box, Box]:
+    return _pair(size, (0.0, apart, size[2] / 2 - 0.5), shade)
 
 
 BODIES: Final = (
@@ -155,8 +141,7 @@ def _pictures(recording: Recording, width: int, times: Values, stays: int) -> It
             scenery = Scenery(view, grid)
         elif len(cells):
             scenery.update(cells)
-        picture = painter.paint(scenery, time)
-        yield picture
+        yield (picture := painter.paint(scenery, time))
     for _ in range(stays):
         yield picture
 
@@ -206,7 +191,7 @@ class Painter:
         frame = self.recording.frame(number)
         later = self.recording.frame(min(number + 1, self.recording.frames - 1))
         poses = _between(frame, later, time / self.step - number)
-        dead = set(self._recent(time, np.inf, battle.DEATH)["who"].tolist())
+        dead = set(self._recent(time, np.inf, events.DEATH)["who"].tolist())
         order = [i for i in np.argsort([nearness(*pose[:3]) for pose in poses]).tolist() if i not in dead]
         image = Image.fromarray(scenery.picture)
         draw = ImageDraw.Draw(image, "RGBA")
@@ -222,14 +207,11 @@ class Painter:
         return np.asarray(image.reduce(SMOOTH))
 
     def _recent(self, time: float, seconds: float, *kinds: int) -> Any:
-        """Events of some kinds in the last seconds."""
         ticks = self.events["tick"] * TICK_S
         return self.events[(ticks <= time) & (ticks > time - seconds) & np.isin(self.events["kind"], kinds)]
 
     def _team_colour(self, i: int) -> Colour:
         return TEAM_COLOURS[self.header["mechs"][i]["team"]]
-
-    # --- on the map ---
 
     def _zone(self, draw: "ImageDraw", view: View, frame: Frame) -> None:
         x, y, radius = self.header["zone"]
@@ -252,7 +234,7 @@ class Painter:
         tint = np.array(self._team_colour(i)) * (0.45 if flag(frame.mechs, "shut")[i] else 1.0)
         x, y = view.place(pose.x, pose.y, pose.z - chassis.height / 2)
         x, y, wide = x - left, y - top, 0.75 * chassis.width * view.scale
-        tall = wide * sin(RISE)
+        tall = wide * CAMERA[2]
         draw.ellipse((x - wide, y - tall, x + wide, y + tall), outline=_bytes(tint), width=3)
         for corners, light in _faces(self.header["mechs"][i]["kind"], pose, lying=mech["fallen"] > 0):
             points = [(a - left, b - top) for a, b in zip(*view.place(*corners))]
@@ -298,20 +280,19 @@ class Painter:
 
     def _events(self, draw: "ImageDraw", view: View, poses: list[Pose], time: float) -> None:
         """Beams, flashes and bursts of the last moments."""
-        for event in self._recent(time, BEAM_S, battle.LASER_HIT, battle.PAINT):
-            colour = (255, 138, 42) if event["weapon"] == FLAMER else (89, 255, 156)
-            if event["kind"] == battle.PAINT:
-                colour = PAINTED
+        for event in self._recent(time, BEAM_S, events.LASER_HIT, events.PAINT):
+            beam = (255, 138, 42) if event["weapon"] == FLAMER else (89, 255, 156)
+            colour = PAINTED if event["kind"] == events.PAINT else beam
             ends = [view.place(*poses[event[end]][:3]) for end in ("who", "whom")]
             draw.line(ends, (*colour, 70), 14)
             draw.line(ends, colour, 4)
-        for event in self._recent(time, FLASH_S, battle.KINETIC_FIRE, battle.MISSILE_LAUNCH, battle.PROJECTILE_HIT):
+        for event in self._recent(time, FLASH_S, events.KINETIC_FIRE, events.MISSILE_LAUNCH, events.PROJECTILE_HIT):
             self._glow(draw, view, event, 0.55, (255, 214, 130), 1 - (time - event["tick"] * TICK_S) / FLASH_S)
-        for event in self._recent(time, BLAST_S, battle.EXPLOSION):
+        for event in self._recent(time, BLAST_S, events.EXPLOSION):
             age = time - event["tick"] * TICK_S
             radius = max(1.2, float(event["amount"])) * (0.4 + age)
             self._glow(draw, view, event, radius, (255, 140, 50), 1 - age / BLAST_S)
-        for event in self._recent(time, DEATH_S, battle.DEATH):
+        for event in self._recent(time, DEATH_S, events.DEATH):
             age = time - event["tick"] * TICK_S
             colour = (255, 120, 40) if age < 0.5 else (90, 90, 96)
             self._glow(draw, view, event, 1.2 + 2.6 * age, colour, 1 - age / DEATH_S)
@@ -321,8 +302,6 @@ class Painter:
         for fraction, alpha in ((1.0, 70), (0.7, 110), (0.4, 200)):
             r = fraction * radius * view.scale
             draw.ellipse((x - r, y - r, x + r, y + r), (*colour, int(alpha * strength)))
-
-    # --- above it ---
 
     def _figures(self, draw: "ImageDraw", frame: Frame, time: float) -> None:
         """The race of the scores, the living, the clock, the zone."""
@@ -349,7 +328,7 @@ class Painter:
     def _news(self, draw: "ImageDraw", time: float) -> None:
         """The last kills, and at the end who has won."""
         width, height = self.size
-        kills = self._recent(time, NEWS_S, battle.KILL, battle.FRIENDLY_KILL)[-4:]
+        kills = self._recent(time, NEWS_S, events.KILL, events.FRIENDLY_KILL)[-4:]
         for line, kill in enumerate(kills[::-1]):
             who, whom = int(kill["who"]), int(kill["whom"])
             place = 0.02 * width, (0.955 - 0.045 * line) * height
@@ -376,7 +355,6 @@ def _bytes(colour: Values) -> Colour:
 
 
 def _between(frame: Frame, later: Frame, part: float) -> list[Pose]:
-    """Everybody between two frames."""
     a, b = frame.mechs, later.mechs
     turn = (b["yaw"] - a["yaw"] + pi) % (2 * pi) - pi
     places = [(a[axis] + part * (b[axis] - a[axis])).tolist() for axis in "xyz"]
@@ -388,7 +366,7 @@ def _faces(kind: int, pose: Pose, lying: bool) -> Iterator[tuple[Values, float]]
     width, height = CHASSIS[kind].width, CHASSIS[kind].height
     middle = np.array(pose[:3])
     forward, left = np.array([cos(pose.yaw), sin(pose.yaw), 0.0]), np.array([-sin(pose.yaw), cos(pose.yaw), 0.0])
-    up, camera = np.array([0.0, 0.0, 1.0]), np.array([EAST, NORTH, UP])
+    up = np.array([0.0, 0.0, 1.0])
     if lying:  # on its back
         forward, up, middle = up, -forward, middle - 0.25 * height * up
     found: list[tuple[float, Values, float]] = []
@@ -397,10 +375,10 @@ def _faces(kind: int, pose: Pose, lying: bool) -> Iterator[tuple[Values, float]]
         centre = middle + sum(fraction * way for fraction, way in zip(box.middle, ways))
         sides = [size / 2 * way for size, way in zip(box.size, ways)]
         for n, side in enumerate(sides):
-            out = side if side @ camera > 0 else -side
+            out = side if side @ CAMERA > 0 else -side
             one, two = sides[n - 2], sides[n - 1]
             corners = np.stack([centre + out + a * one + b * two for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1))], 1)
             light = box.shade * (0.72 + float(out @ SUN / np.linalg.norm(out)))
-            found.append((float(centre @ camera), corners, light))
+            found.append((float(centre @ CAMERA), corners, light))
     for _, corners, light in sorted(found, key=lambda face: face[0]):
         yield corners, light

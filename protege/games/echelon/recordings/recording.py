@@ -1,11 +1,9 @@
 """Recorded battles: one file with the map, and for every decision all that a viewer shows.
 
-A file is a prefix (magic, version, sizes, checksum), a header in JSON, and blocks packed by zlib: first the map's
-materials, then the frames, some at a time. Frame 0 is the start, frame n the state after decision n. A block holds the
-lengths of its lists and then one array for each field of `FIELDS`, so that any language reads it as plain arrays.
-Voxels are recorded by their changes, with what was there before and after: a viewer may go either way in time.
-A recording may have channels besides: numbers about every mech and decision that only some players have to tell, like
-the value that a learned one expects.
+A file is a prefix, a header in JSON, and blocks packed by zlib: the map's materials, then the frames, some at a time.
+Frame 0 is the start, frame n the state after decision n. A block holds the lengths of its lists and then one array for
+each field of `FIELDS`, so that any language reads it as plain arrays. Changed voxels come with what was there before
+and after: a viewer may go either way in time. Channels are numbers that only some players tell, as the value expected.
 """
 
 import hashlib
@@ -21,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from protege import ProtegeError
-from protege.games.echelon.rules.battle import EVENT, EVENT_NAMES, MOST_MECHS
+from protege.games.echelon.rules.battle import MOST_MECHS
+from protege.games.echelon.rules.events import EVENT, EVENT_NAMES
 from protege.games.echelon.rules.sim import VERSION as RULES_VERSION
 from protege.games.echelon.rules.sim import Battles
 from protege.games.echelon.world.mechs import MATERIALS, WEAPONS, Records
@@ -63,8 +62,8 @@ TYPES: Final = {group: np.dtype(fields) for group, fields in FIELDS.items()}
 LISTS: Final = ("shots", "clouds", "events", "changes")
 SCHEMA: Final = hashlib.sha256(json.dumps([VERSION, FIELDS, FLAGS, EVENT_NAMES]).encode()).hexdigest()
 
-
 Numbers = npt.NDArray[np.float32]
+Channels = Mapping[str, Sequence[str]]  # what each is called, and each of its numbers
 
 
 class BadRecording(ProtegeError):
@@ -87,19 +86,11 @@ Frames = dict[str, Records]  # several frames: now (frames,), mechs (frames, mec
 Counts = dict[str, npt.NDArray[np.int64]]  # of every list: its length in each frame
 
 
-# --- writing ---------------------------------------------------------------------------------------------------------
-
-
 class Recorder:
     """Follows one battle of a batch; ask for a frame after every step."""
 
-    def __init__(
-        self, battles: Battles, b: int, about: dict[str, Any], channels: Mapping[str, Sequence[str]] | None = None
-    ):
-        """Begin before the first step; `about` goes into the header: recipe, players, whatever else is to be known.
-
-        `channels` are those that notes may come with: a name, and what each of its numbers is called.
-        """
+    def __init__(self, battles: Battles, b: int, about: dict[str, Any], channels: Channels | None = None):
+        """Begin before the first step; `about` goes into the header, `channels` name what notes may come with."""
         self._battles, self._b, self._about = battles, b, about
         self._channels = {name: list(numbers) for name, numbers in (channels or {}).items()}
         self._material = battles.world.material[b].copy()
@@ -157,37 +148,21 @@ class Recorder:
         battles, b = self._battles, self._b
         record, members = battles.records[b], battles.members
         seconds = battles.rules.dt * battles.rules.ticks_per_decision
+        whole = ("team", "kind", "pack", "rank", "suite", "leader")
         return {
-            "schema": SCHEMA,
-            "rules_version": RULES_VERSION,
-            "rules": battles.rules.name,
-            "roster": battles.roster.name,
-            "size": list(self._material.shape[::-1]),
-            "seconds_per_frame": seconds,
-            "length": battles.length,
-            "score_to_win": battles.rules.score_share * battles.length * seconds,
-            "jam_range": battles.rules.jam_range,
-            "frames": len(self._frames),
-            "zone": battles.world.zone[b].tolist(),
-            "mechs": [
-                {name: int(getattr(members, name)[i]) for name in ("team", "kind", "pack", "rank", "suite", "leader")}
-                for i in range(battles.mech_count)
-            ],
-            "result": {
-                "winner": int(record["winner"]),
-                "ending": int(record["ending"]),
-                "score": record["score"].tolist(),
-            },
-            "fields": FIELDS,
-            "lists": LISTS,
-            "flags": FLAGS,
-            "events": EVENT_NAMES,
+            "schema": SCHEMA, "rules_version": RULES_VERSION, "rules": battles.rules.name,
+            "roster": battles.roster.name, "size": list(self._material.shape[::-1]), "seconds_per_frame": seconds,
+            "length": battles.length, "score_to_win": battles.rules.score_share * battles.length * seconds,
+            "jam_range": battles.rules.jam_range, "frames": len(self._frames), "zone": battles.world.zone[b].tolist(),
+            "mechs": [{name: int(getattr(members, name)[i]) for name in whole} for i in range(battles.mech_count)],
+            "result": {name: record[name].tolist() for name in ("winner", "ending", "score")},
+            "fields": FIELDS, "lists": LISTS, "flags": FLAGS, "events": EVENT_NAMES,
             "classes": [vars(chassis) for chassis in battles.rules.chassis],
             "weapons": [weapon.name for weapon in WEAPONS],
             "materials": [{"name": m.name, "colour": m.colour} for m in MATERIALS],
             "channels": [{"name": name, "numbers": numbers} for name, numbers in self._channels.items()],
             **self._about,
-        }
+        }  # fmt: skip
 
 
 def _copied(group: str, source: Records) -> Records:
@@ -216,9 +191,6 @@ def write_recording(path: Path, contents: bytes) -> None:
             draft.write_bytes(contents)
     except OSError as error:
         raise BadRecording(f"cannot write {path}: {error.strerror}") from error
-
-
-# --- reading ---------------------------------------------------------------------------------------------------------
 
 
 class Recording:
@@ -254,13 +226,10 @@ class Recording:
         at = number // FRAMES_PER_BLOCK
         groups, counts = self._unpacked(1 + at)
         n = number - at * FRAMES_PER_BLOCK
-        lists = []
-        for group in LISTS:
-            end = int(counts[group][: n + 1].sum())
-            lists.append(groups[group][end - int(counts[group][n]) : end])
+        ends = {group: int(counts[group][: n + 1].sum()) for group in LISTS}
+        lists = {group: groups[group][end - int(counts[group][n]) : end] for group, end in ends.items()}
         channels = {name: groups[name][n] for name in self.channels}
-        shots, clouds, events, changes = lists
-        return Frame(groups["now"][n], groups["mechs"][n], shots, clouds, events, changes, channels)
+        return Frame(groups["now"][n], groups["mechs"][n], **lists, channels=channels)
 
     def checked(self) -> bytes:
         """The file's bytes, once all of them have been read; what cannot be is refused."""
@@ -298,17 +267,13 @@ class Recording:
             raise BadRecording(f"{self.name} is cut off after {len(contents)} bytes: copy or record it again")
         _, version, size, crc, body = PREFIX.unpack_from(contents)
         if version != VERSION:
-            raise BadRecording(
-                f"{self.name} is a recording of version {version}, this is version {VERSION}: record it again"
-            )
-        expected = PREFIX.size + size + body
-        if len(contents) != expected:
-            what = "cut off" if len(contents) < expected else "too long"
-            raise BadRecording(
-                f"{self.name} is {what}: {len(contents):,} bytes, not {expected:,}; copy or record it again"
-            )
-        text = self._body[:size]
-        self._body = self._body[size:]
+            told = f"a recording of version {version}, this is version {VERSION}"
+            raise BadRecording(f"{self.name} is {told}: record it again")
+        expected, found = PREFIX.size + size + body, len(contents)
+        if found != expected:
+            what = "cut off" if found < expected else "too long"
+            raise BadRecording(f"{self.name} is {what}: {found:,} bytes, not {expected:,}; copy or record it again")
+        text, self._body = self._body[:size], self._body[size:]
         if zlib.crc32(text) != crc:
             raise self._damaged("its header")
         header: dict[str, Any] = json.loads(bytes(text))
@@ -323,16 +288,13 @@ class Recording:
 
     def _bytes_of(self, number: int) -> bytes:
         """A block, unpacked."""
-        start = sum(block["bytes"] for block in self._blocks[:number])
-        block = self._blocks[number]
+        start, block = sum(block["bytes"] for block in self._blocks[:number]), self._blocks[number]
         packed = self._body[start : start + block["bytes"]]
-        if zlib.crc32(packed) != block["crc"]:
-            raise self._damaged(f"block {number}")
         try:
             raw = zlib.decompressobj().decompress(packed, block["unpacked"] + 1)
         except zlib.error as error:
             raise self._damaged(f"block {number}") from error
-        if len(raw) != block["unpacked"]:
+        if zlib.crc32(packed) != block["crc"] or len(raw) != block["unpacked"]:
             raise self._damaged(f"block {number}")
         return raw
 

@@ -19,7 +19,7 @@ Whole = npt.NDArray[np.int64]
 
 TURN: Final = radians(-58.0)  # where the camera stands: around the map,
 RISE: Final = radians(48.0)  # and above the ground
-EAST, NORTH, UP = cos(TURN) * cos(RISE), sin(TURN) * cos(RISE), sin(RISE)  # towards the camera
+CAMERA: Final = np.array([cos(TURN) * cos(RISE), sin(TURN) * cos(RISE), sin(RISE)])  # towards it: east, north, up
 LEAN: Final = cos(RISE) / sin(RISE)  # how far a ray moves over the ground while it falls by one
 SUBSTEPS: Final = 6  # looks a layer on the way of a ray
 REACH: Final = 4.0  # voxels around a change that are drawn again
@@ -64,7 +64,8 @@ class View:
 
 def nearness(x: Any, y: Any, z: Any) -> Any:
     """How near a point is to the camera: larger is nearer."""
-    return EAST * x + NORTH * y + UP * z
+    east, north, up = CAMERA
+    return east * x + north * y + up * z
 
 
 def view_of(points: Values, width: int, height: int, *, margin: float, least_across: float) -> View:
@@ -133,7 +134,7 @@ class Scenery:
         # A ray is caught a little below the surface, so at the border of two blocks it seems to come in by a side:
         # these are the fine dark lines that tell blocks apart.
         cells = np.floor(places)
-        ways = [(cells[n] + (side > 0) - places[n]) / side for n, side in enumerate((EAST, NORTH, UP))]
+        ways = [(cells[n] + (side > 0) - places[n]) / side for n, side in enumerate(CAMERA)]
         light = FACE_LIGHT[np.argmin(ways, axis=0)] * (0.82 + 0.022 * cells[2]) * _tiles(cells[0], cells[1])
         return TINTS[material] * light[:, None], np.asarray(nearness(*places))
 

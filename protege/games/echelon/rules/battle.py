@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from protege.games.echelon.rules.events import CHANGE, EVENT, EVENT_NAMES, MOST_CHANGES, MOST_EVENTS, numbered
 from protege.games.echelon.world.mechs import BUILD, Records, Rules
 from protege.kernels import kernel
 from protege.seeds import STREAM_STEP, random_bits
@@ -20,29 +21,7 @@ Record = Any  # any other record
 MOST_MECHS: Final = 40  # 20 a side; rows of sight have 64 bits
 MOST_SHOTS: Final = 6 * MOST_MECHS  # cooldowns allow fewer
 MOST_CLOUDS: Final = 3 * MOST_MECHS
-MOST_EVENTS: Final = 512  # a decision; more are counted, not kept
-MOST_CHANGES: Final = 2048  # voxels a decision
 MESSAGE: Final = 8  # numbers in a message
-NO_WEAPON: Final = -1
-
-
-def _numbers(count: int) -> Any:
-    """0, 1 ... as NumPy's whole numbers: numba would compile a kernel anew for every one of Python's."""
-    return np.arange(count)
-
-
-# --- what can happen -------------------------------------------------------------------------------------------------
-
-EVENT_NAMES: Final = (
-    "kill", "friendly_kill", "assist", "death", "paint", "paint_expired", "laser_hit", "projectile_hit",
-    "missile_launch", "kinetic_fire", "smoke_launch", "smoke_cloud", "explosion", "ams_intercept", "knockdown",
-    "stand_up", "shutdown", "restart", "legged", "zone_enter", "zone_leave", "voxel_destroyed", "order",
-)  # fmt: skip
-(
-    KILL, FRIENDLY_KILL, ASSIST, DEATH, PAINT, PAINT_EXPIRED, LASER_HIT, PROJECTILE_HIT,
-    MISSILE_LAUNCH, KINETIC_FIRE, SMOKE_LAUNCH, SMOKE_CLOUD, EXPLOSION, AMS_INTERCEPT, KNOCKDOWN,
-    STAND_UP, SHUTDOWN, RESTART, LEGGED, ZONE_ENTER, ZONE_LEAVE, VOXEL_DESTROYED, ORDER,
-) = _numbers(23)  # fmt: skip
 
 RUNNING, BY_ELIMINATION, BY_SCORE, BY_TIME = range(4)  # how a battle ends
 JAMMING, COUNTERING = 1, 2  # electronic warfare; 0 is off
@@ -51,7 +30,6 @@ NO_ORDER, FOCUS_FIRE, ADVANCE, HOLD, RALLY, COVER = range(6)
 ORDER_TICKS: Final = 200
 
 # --- records ---------------------------------------------------------------------------------------------------------
-
 MECH: Final = np.dtype(
     [
         # who: from the roster, never changes
@@ -97,16 +75,6 @@ CLOUD: Final = np.dtype(
     [("x", "f8"), ("y", "f8"), ("z", "f8"), ("radius", "f8"), ("left", "i8"), ("who", "i8")], align=True
 )
 
-EVENT: Final = np.dtype(
-    [
-        ("tick", "i4"), ("kind", "i1"), ("weapon", "i1"), ("who", "i1"), ("whom", "i1"),
-        ("amount", "f4"), ("x", "f4"), ("y", "f4"), ("z", "f4"),
-    ],
-    align=True,
-)  # fmt: skip
-
-CHANGE: Final = np.dtype([("cell", "i4"), ("material", "i4")], align=True)  # cell: (z * Y + y) * X + x
-
 # What the hits of one tick add up to for one mech, until they are applied together.
 PENDING: Final = np.dtype(
     [
@@ -120,14 +88,11 @@ PENDING: Final = np.dtype(
 
 def rules_record(rules: Rules) -> Records:
     """The numbers of the game as a battle holds them."""
-    tables = rules.tables()
-    parts = [("chassis", tables.chassis), ("weapons", tables.weapons), ("trigger", tables.trigger)]
-    scalars = tables.scalars.dtype
-    fields = [(name, scalars[name]) for name in scalars.names or ()]
-    record = np.zeros((), np.dtype(fields + [(name, part.dtype, part.shape) for name, part in parts], align=True))
-    for name, _ in fields:
-        record[name] = tables.scalars[name][0]
-    for name, part in parts:
+    tables = rules.tables()._asdict()
+    scalars = tables.pop("scalars")[0]
+    parts = {name: scalars[name] for name in scalars.dtype.names} | tables
+    record = np.zeros((), np.dtype([(name, part.dtype, part.shape) for name, part in parts.items()], align=True))
+    for name, part in parts.items():
         record[name] = part
     return record
 
@@ -158,42 +123,8 @@ BATTLE: Final = np.dtype(
 
 # --- used by all parts of the tick -----------------------------------------------------------------------------------
 
-
-@kernel
-def emit(
-    battle: Battle, kind: int, who: int, whom: int, weapon: int, amount: float, x: float, y: float, z: float
-) -> None:
-    """Note an event, and count it for `who` even when the list is full."""
-    if who >= 0:
-        battle.mechs[who].tally[kind] += 1
-    if battle.event_count == MOST_EVENTS:
-        battle.events_lost += 1
-        return
-    event = battle.events[battle.event_count]
-    battle.event_count += 1
-    event.tick, event.kind, event.weapon, event.who, event.whom = battle.tick, kind, weapon, who, whom
-    event.amount, event.x, event.y, event.z = amount, x, y, z
-
-
-@kernel
-def emit_at(battle: Battle, kind: int, who: int, whom: int, weapon: int, amount: float, place: Record) -> None:
-    """Note an event where a mech, shot or cloud is."""
-    emit(battle, kind, np.int64(who), np.int64(whom), np.int64(weapon), amount, place.x, place.y, place.z)  # type: ignore[arg-type]
-
-
-@kernel
-def note_change(battle: Battle, cell: int, material: int) -> None:
-    """Note that a voxel is of another material now."""
-    if battle.change_count == MOST_CHANGES:
-        battle.changes_lost += 1
-        return
-    change = battle.changes[battle.change_count]
-    battle.change_count += 1
-    change.cell, change.material = cell, material
-
-
 # What a draw is for. A draw is a function of team stream, tick, purpose, rank and number: no draw shifts another.
-FOR_ORDER, FOR_AIM, FOR_AMS, FOR_WRECK = _numbers(4)
+FOR_ORDER, FOR_AIM, FOR_AMS, FOR_WRECK = numbered(4)
 
 
 @kernel

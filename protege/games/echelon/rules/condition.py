@@ -2,21 +2,8 @@
 
 from math import floor
 
-from protege.games.echelon.rules.battle import (
-    COUNTERING,
-    JAMMING,
-    NO_ORDER,
-    NO_WEAPON,
-    PAINT_EXPIRED,
-    RESTART,
-    SHUTDOWN,
-    STAND_UP,
-    VENT,
-    Battle,
-    Record,
-    emit_at,
-    points,
-)
+from protege.games.echelon.rules import events
+from protege.games.echelon.rules.battle import COUNTERING, JAMMING, NO_ORDER, VENT, Battle, Record, points
 from protege.games.echelon.world.mechs import DEBRIS, HAZARD_DAMAGE, HAZARD_HEAT, NOBODY
 from protege.games.echelon.world.sight import TOUCH
 from protege.games.echelon.world.voxels import Materials
@@ -25,7 +12,6 @@ from protege.kernels import kernel
 
 @kernel
 def stability_limit(battle: Battle, mech: Record) -> float:
-    """The most stability a mech can have."""
     whole: float = battle.rules.chassis[mech.kind].stability
     return whole * battle.rules.legged_stability if mech.legged else whole
 
@@ -44,13 +30,12 @@ def ground_material(material: Materials, mech: Record) -> int:
 def end_paint(battle: Battle, i: int) -> None:
     """The paint on a mech is gone: tell what it was good for."""
     mech = battle.mechs[i]
-    emit_at(battle, PAINT_EXPIRED, mech.painter, i, NO_WEAPON, mech.paint_damage, mech)
+    events.emit_at(battle, events.PAINT_EXPIRED, mech.painter, i, events.NO_WEAPON, mech.paint_damage, mech)
     mech.painted, mech.painter, mech.paint_damage = 0, NOBODY, 0.0
 
 
 @kernel
 def run_timers(battle: Battle, i: int) -> None:
-    """One tick off everything that counts down."""
     mech = battle.mechs[i]
     for timer in range(len(mech.wait)):
         mech.wait[timer] = max(mech.wait[timer] - 1, 0)
@@ -74,7 +59,7 @@ def keep_balance(battle: Battle, i: int) -> None:
         mech.fallen -= 1
         if mech.fallen == 0:
             mech.stability = rules.stand_up_stability * stability_limit(battle, mech)
-            emit_at(battle, STAND_UP, i, NOBODY, NO_WEAPON, mech.stability, mech)
+            events.emit_at(battle, events.STAND_UP, i, NOBODY, events.NO_WEAPON, mech.stability, mech)
         return
     factor = 1.0
     if mech.legged:
@@ -91,14 +76,14 @@ def keep_balance(battle: Battle, i: int) -> None:
 def warm_and_cool(battle: Battle, i: int) -> None:
     """Heat of ground and emitters in, cooling out. What the ground burns off waits with the tick's hits."""
     mech, rules = battle.mechs[i], battle.rules
-    gain = HAZARD_HEAT[mech.material]
-    if mech.ewar == JAMMING and not mech.shut:
-        gain += rules.jam_heat
-    elif mech.ewar == COUNTERING and not mech.shut:
-        gain += rules.counter_heat
-    loss = battle.rules.chassis[mech.kind].dissipation
-    if mech.buttons >> VENT & 1 and not mech.shut:
-        loss += rules.vent_factor * loss
+    gain, loss = HAZARD_HEAT[mech.material], rules.chassis[mech.kind].dissipation
+    if not mech.shut:
+        if mech.ewar == JAMMING:
+            gain += rules.jam_heat
+        elif mech.ewar == COUNTERING:
+            gain += rules.counter_heat
+        if mech.buttons >> VENT & 1:
+            loss += rules.vent_factor * loss
     mech.heat = max(mech.heat + (gain - loss) * rules.dt, 0.0)
     if HAZARD_DAMAGE[mech.material] > 0.0:
         battle.pending[i].touched = 1
@@ -107,7 +92,6 @@ def warm_and_cool(battle: Battle, i: int) -> None:
 
 @kernel
 def pass_time(battle: Battle, material: Materials) -> None:
-    """One tick for all living mechs."""
     for i in range(battle.count):
         mech = battle.mechs[i]
         if mech.alive:
@@ -122,12 +106,8 @@ def switch_reactors(battle: Battle) -> None:
     """Too hot shuts a mech down, cool enough starts it again."""
     for i in range(battle.count):
         mech = battle.mechs[i]
-        if not mech.alive:
-            continue
         too_hot = mech.heat > battle.rules.chassis[mech.kind].heat_capacity
-        if too_hot and not mech.shut:
-            mech.shut = 1
-            emit_at(battle, SHUTDOWN, i, NOBODY, NO_WEAPON, mech.heat, mech)
-        elif mech.shut and not too_hot:
-            mech.shut = 0
-            emit_at(battle, RESTART, i, NOBODY, NO_WEAPON, mech.heat, mech)
+        if mech.alive and too_hot != mech.shut:
+            mech.shut = too_hot
+            kind = events.SHUTDOWN if too_hot else events.RESTART
+            events.emit_at(battle, kind, i, NOBODY, events.NO_WEAPON, mech.heat, mech)

@@ -6,24 +6,8 @@ credit and wrecks. Amounts are multiples of 1/1024, whose sums are exact in any 
 
 from math import ceil, floor, sqrt
 
-from protege.games.echelon.rules.battle import (
-    ASSIST,
-    DEATH,
-    FOR_WRECK,
-    FRIENDLY_KILL,
-    KILL,
-    KNOCKDOWN,
-    LEGGED,
-    NO_WEAPON,
-    PAINT,
-    Battle,
-    Record,
-    draw,
-    emit_at,
-    enemies_of,
-    note_change,
-    points,
-)
+from protege.games.echelon.rules import events
+from protege.games.echelon.rules.battle import FOR_WRECK, Battle, Record, draw, enemies_of, points
 from protege.games.echelon.rules.condition import end_paint, stability_limit
 from protege.games.echelon.world.mechs import AIR, AUTOCANNON, DEBRIS, DIRT, NOBODY, PAINTER, SOLID_DEBRIS
 from protege.games.echelon.world.sight import TOUCH, footprint, highest_layer, layers
@@ -71,8 +55,7 @@ def strike(battle: Battle, who: int, whom: int, weapon: int, dx: float, dy: floa
     boosted = target.painted > 0 and battle.mechs[target.painter].pack == shooter.pack
     if boosted:
         amount *= 1.0 + rules.paint_bonus
-    amount = points(amount)
-    body = amount
+    amount = body = points(amount)
     if height < rules.leg_height:
         pending.leg += amount
         body = points(amount * rules.leg_body_share)
@@ -87,10 +70,7 @@ def strike(battle: Battle, who: int, whom: int, weapon: int, dx: float, dy: floa
 
 @kernel
 def divide_credit(battle: Battle, whom: int) -> None:
-    """Take the tick's damage off, and book it to whoever dealt it.
-
-    Where hits exceed the HP that is left, each counts for its part, rounded down; the strongest has the rest.
-    """
+    """Take the tick's damage off, and book it; of more than is left each has its part, the strongest the rest."""
     mech, pending = battle.mechs[whom], battle.pending[whom]
     total = pending.burn
     for who in range(battle.count):
@@ -131,7 +111,7 @@ def shake(battle: Battle, whom: int) -> None:
     mech.leg_hp = max(mech.leg_hp - pending.leg, 0.0)
     if mech.leg_hp == 0.0 and not mech.legged:
         mech.legged = 1
-        emit_at(battle, LEGGED, pending.worst_by, whom, pending.worst_weapon, 0.0, mech)
+        events.emit_at(battle, events.LEGGED, pending.worst_by, whom, pending.worst_weapon, 0.0, mech)
     if mech.fallen > 0:
         return
     mech.stability = min(mech.stability - pending.stability, stability_limit(battle, mech))
@@ -139,7 +119,7 @@ def shake(battle: Battle, whom: int) -> None:
         mech.stability = 0.0
         mech.fallen = rules.knockdown_ticks
         mech.vx = mech.vy = mech.vz = 0.0
-        emit_at(battle, KNOCKDOWN, pending.worst_by, whom, pending.worst_weapon, 0.0, mech)
+        events.emit_at(battle, events.KNOCKDOWN, pending.worst_by, whom, pending.worst_weapon, 0.0, mech)
 
 
 @kernel
@@ -147,24 +127,23 @@ def give_credit(battle: Battle, whom: int) -> None:
     """The kill to whoever hit hardest in the last tick, an assist to every other enemy who helped, each once."""
     mech, pending = battle.mechs[whom], battle.pending[whom]
     killer, weapon = pending.worst_by, pending.worst_weapon
-    emit_at(battle, DEATH, whom, killer, weapon, 0.0, mech)
+    events.emit_at(battle, events.DEATH, whom, killer, weapon, 0.0, mech)
     if killer == NOBODY:
         return
     if battle.mechs[killer].team == mech.team:
-        emit_at(battle, FRIENDLY_KILL, killer, whom, weapon, 0.0, mech)
+        events.emit_at(battle, events.FRIENDLY_KILL, killer, whom, weapon, 0.0, mech)
         return
-    emit_at(battle, KILL, killer, whom, weapon, 0.0, mech)
+    events.emit_at(battle, events.KILL, killer, whom, weapon, 0.0, mech)
     enough = battle.rules.assist_share * battle.rules.chassis[mech.kind].hp
     first, last = enemies_of(battle, mech)
     for who in range(first, last):
         helped = battle.ledger[who, whom] >= enough or (mech.painted > 0 and mech.painter == who)
         if helped and who != killer:
-            emit_at(battle, ASSIST, who, whom, NO_WEAPON, battle.ledger[who, whom], mech)
+            events.emit_at(battle, events.ASSIST, who, whom, events.NO_WEAPON, battle.ledger[who, whom], mech)
 
 
 @kernel
 def die(battle: Battle, whom: int) -> None:
-    """Take a mech off the field."""
     mech = battle.mechs[whom]
     give_credit(battle, whom)
     if mech.painted > 0:
@@ -184,41 +163,34 @@ def touches_living(battle: Battle, x: int, y: int, z: int) -> bool:
     for i in range(battle.count):
         mech = battle.mechs[i]
         wide, high = mech.half_width + 0.5 - TOUCH, mech.half_height + 0.5 - TOUCH
-        if mech.alive and abs(x + 0.5 - mech.x) < wide and abs(y + 0.5 - mech.y) < wide:
-            if abs(z + 0.5 - mech.z) < high:
-                return True
+        beside = abs(x + 0.5 - mech.x) < wide and abs(y + 0.5 - mech.y) < wide
+        if mech.alive and beside and abs(z + 0.5 - mech.z) < high:
+            return True
     return False
-
-
-@kernel
-def ground_below(world: World, b: int, mech: Record) -> int:
-    """The layer onto which a body drops."""
-    feet = int(floor(mech.z - mech.half_height + TOUCH))
-    return highest_layer(footprint(world.blocked[b], mech.x, mech.y, mech.half_width) & layers(0, feet - 1)) + 1
 
 
 @kernel
 def leave_wreck(battle: Battle, world: World, b: int, mech: Record, base: int, material: int) -> None:
     """Fill the voxels whose centres a body with its feet at `base` covers with what is left of it."""
-    rows, width = world.blocked.shape[1], world.blocked.shape[2]
-    wide = mech.half_width
+    wide, (rows, width) = mech.half_width, world.blocked.shape[1:]
     for z in range(base, min(int(floor(base + 2.0 * mech.half_height - 0.5)), HEIGHT - 1) + 1):
         for y in range(int(ceil(mech.y - wide - 0.5)), int(floor(mech.y + wide - 0.5)) + 1):
             for x in range(int(ceil(mech.x - wide - 0.5)), int(floor(mech.x + wide - 0.5)) + 1):
                 before = world.material[b, z, y, x]
                 if (before == AIR or before == DIRT) and not touches_living(battle, x, y, z):
                     set_voxel(world, b, z, y, x, material)
-                    note_change(battle, (z * rows + y) * width + x, material)
+                    events.note_change(battle, (z * rows + y) * width + x, material)
 
 
 @kernel
 def leave_wrecks(battle: Battle, world: World, b: int, count: int) -> None:
-    """Wrecks of the `count` mechs in `order`.
-
-    Where two meet, who is listed first must not matter: all drop onto the ground as it is now, and solid ones go first.
-    """
+    """Wrecks of the `count` mechs in `order`."""
+    # Where two meet, who is listed first must not matter: all drop onto the ground as it is now, solid ones go first.
     for n in range(count):
-        battle.order_keys[n] = ground_below(world, b, battle.mechs[battle.order[n]])
+        mech = battle.mechs[battle.order[n]]
+        below = layers(0, int(floor(mech.z - mech.half_height + TOUCH)) - 1)
+        around = footprint(world.blocked[b], mech.x, mech.y, mech.half_width)
+        battle.order_keys[n] = highest_layer(around & below) + 1  # the layer onto which the body drops
     for material in (SOLID_DEBRIS, DEBRIS):
         for n in range(count):
             mech = battle.mechs[battle.order[n]]
@@ -226,16 +198,6 @@ def leave_wrecks(battle: Battle, world: World, b: int, count: int) -> None:
             hard = solid < battle.rules.chassis[mech.kind].solid_wreck
             if hard == (material == SOLID_DEBRIS):
                 leave_wreck(battle, world, b, mech, int(battle.order_keys[n]), material)
-
-
-@kernel
-def paint(battle: Battle, who: int, whom: int) -> None:
-    """Put a painter's mark on a mech; another's mark gives way."""
-    mech = battle.mechs[whom]
-    if mech.painted > 0 and mech.painter != who:
-        end_paint(battle, whom)
-    mech.painted, mech.painter = battle.rules.paint_ticks, who
-    emit_at(battle, PAINT, who, whom, PAINTER, 0.0, mech)
 
 
 @kernel
@@ -254,7 +216,10 @@ def apply_hits(battle: Battle, world: World, b: int) -> None:
         if mech.hp > 0.0:
             shake(battle, i)
             if pending.painter != NOBODY:
-                paint(battle, pending.painter, i)
+                if mech.painted > 0 and mech.painter != pending.painter:
+                    end_paint(battle, i)  # another's mark gives way
+                mech.painted, mech.painter = battle.rules.paint_ticks, pending.painter
+                events.emit_at(battle, events.PAINT, pending.painter, i, PAINTER, 0.0, mech)
         else:
             die(battle, i)
             battle.order[deaths] = i
@@ -266,11 +231,10 @@ def apply_hits(battle: Battle, world: World, b: int) -> None:
 
 @kernel
 def clear_pending(battle: Battle, i: int) -> None:
-    """Blank, for the next tick."""
     pending = battle.pending[i]
     pending.touched = pending.suppress = 0
     pending.painter = pending.worst_by = NOBODY
-    pending.worst_weapon = NO_WEAPON
+    pending.worst_weapon = events.NO_WEAPON
     pending.burn = pending.leg = pending.stability = pending.heat = pending.boosted = 0.0
     pending.worst = pending.from_x = pending.from_y = pending.from_z = 0.0
     battle.damage[i] = 0.0

@@ -226,7 +226,6 @@ def steer(battle: Battle, mech: Record) -> None:
 
 @kernel
 def move_one(battle: Battle, blocked: Columns, i: int) -> None:
-    """One mech, one tick."""
     mech, dt = battle.mechs[i], battle.rules.dt
     steer(battle, mech)
     dx, dy = mech.vx * dt, mech.vy * dt

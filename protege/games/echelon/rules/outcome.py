@@ -5,29 +5,12 @@ from math import sqrt
 import numpy as np
 import numpy.typing as npt
 
-from protege.games.echelon.rules.battle import (
-    BY_ELIMINATION,
-    BY_SCORE,
-    BY_TIME,
-    NO_WEAPON,
-    ZONE_ENTER,
-    ZONE_LEAVE,
-    Battle,
-    Record,
-    emit_at,
-)
+from protege.games.echelon.rules import events
+from protege.games.echelon.rules.battle import BY_ELIMINATION, BY_SCORE, BY_TIME, Battle
 from protege.games.echelon.world.mechs import NOBODY
 from protege.kernels import kernel
 
 Zone = npt.NDArray[np.float64]  # x, y, radius
-
-
-@kernel
-def is_inside(battle: Battle, zone: Zone, mech: Record) -> bool:
-    """Whether a mech counts in the zone: alive, within the circle, feet not too high."""
-    dx, dy = mech.x - zone[0], mech.y - zone[1]
-    low = mech.z - mech.half_height <= battle.rules.zone_height
-    return bool(mech.alive and low and sqrt(dx * dx + dy * dy) < zone[2])
 
 
 @kernel
@@ -37,12 +20,14 @@ def hold_zone(battle: Battle, zone: Zone) -> None:
     battle.tonnage[0] = battle.tonnage[1] = 0.0
     for i in range(battle.count):
         mech = battle.mechs[i]
-        inside = is_inside(battle, zone, mech)
+        dx, dy, feet = mech.x - zone[0], mech.y - zone[1], mech.z - mech.half_height
+        inside = mech.alive and feet <= rules.zone_height and sqrt(dx * dx + dy * dy) < zone[2]
         if inside:
-            battle.tonnage[mech.team] += battle.rules.chassis[mech.kind].tonnage
+            battle.tonnage[mech.team] += rules.chassis[mech.kind].tonnage
         if inside != mech.inside:
             mech.inside = inside
-            emit_at(battle, ZONE_ENTER if inside else ZONE_LEAVE, i, NOBODY, NO_WEAPON, 0.0, mech)
+            kind = events.ZONE_ENTER if inside else events.ZONE_LEAVE
+            events.emit_at(battle, kind, i, NOBODY, events.NO_WEAPON, 0.0, mech)
     for team in range(2):
         own, other = battle.tonnage[team], battle.tonnage[1 - team]
         fraction = 1.0 if own > 0.0 else 0.0
@@ -71,7 +56,6 @@ def higher(blue: float, red: float, tolerance: float) -> int:
 @kernel
 def winner_at_time(battle: Battle) -> int:
     """Who wins when time is up: by score, then HP; or, in the suite's rules, by presence, losses and damage."""
-    rules = battle.rules
     hp_blue = hp_red = dealt_blue = dealt_red = 0.0
     for i in range(battle.count):
         mech = battle.mechs[i]
@@ -79,9 +63,9 @@ def winner_at_time(battle: Battle) -> int:
             hp_blue, dealt_blue = hp_blue + mech.hp, dealt_blue + mech.dealt
         else:
             hp_red, dealt_red = hp_red + mech.hp, dealt_red + mech.dealt
-    if not rules.suite_tiebreak:
+    if not battle.rules.suite_tiebreak:
         winner = higher(battle.score[0], battle.score[1], 0.0)
-        return winner if winner != NOBODY else higher(hp_blue, hp_red, rules.hp_tolerance)
+        return winner if winner != NOBODY else higher(hp_blue, hp_red, battle.rules.hp_tolerance)
     if (battle.tonnage[0] > 0.0) != (battle.tonnage[1] > 0.0):
         return higher(battle.tonnage[0], battle.tonnage[1], 0.0)
     losses_blue, losses_red = battle.members[0] - battle.living[0], battle.members[1] - battle.living[1]
@@ -93,17 +77,12 @@ def winner_at_time(battle: Battle) -> int:
 @kernel
 def judge(battle: Battle) -> None:
     """End the battle if a team is gone, the score is reached or time is up, in this order."""
-    rules = battle.rules
     gone_blue = battle.members[0] > 0 and battle.living[0] == 0
     gone_red = battle.members[1] > 0 and battle.living[1] == 0
-    best = max(battle.score[0], battle.score[1])
     if gone_blue or gone_red:
-        battle.ending = BY_ELIMINATION
-        battle.winner = higher(battle.living[0], battle.living[1], 0.0)
-    elif rules.score_ends and best >= score_to_win(battle):
-        battle.ending = BY_SCORE
-        battle.winner = higher(battle.score[0], battle.score[1], 0.0)
+        battle.ending, battle.winner = BY_ELIMINATION, higher(battle.living[0], battle.living[1], 0.0)
+    elif battle.rules.score_ends and max(battle.score[0], battle.score[1]) >= score_to_win(battle):
+        battle.ending, battle.winner = BY_SCORE, higher(battle.score[0], battle.score[1], 0.0)
     elif battle.decision >= battle.length:
-        battle.ending = BY_TIME
-        battle.winner = winner_at_time(battle)
+        battle.ending, battle.winner = BY_TIME, winner_at_time(battle)
     battle.over = battle.ending != 0

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from protege.games.echelon.rules.battle import COUNTERING, JAMMING, Battle, Record, enemies_of, squared_distance
-from protege.games.echelon.rules.weapons import painted_for
+from protege.games.echelon.rules.weapons import has_bit, painted_for
 from protege.games.echelon.world.mechs import SUITE_RANGE
 from protege.games.echelon.world.sight import Columns, in_sight, through_smoke
 from protege.kernels import kernel
@@ -30,9 +30,8 @@ def behind_smoke(battle: Battle, a: Record, b: Record) -> bool:
 def see_each_other(battle: Battle, opaque: Columns, a: Record, b: Record) -> bool:
     """Head to head or centre to centre: whoever has cover up to the chest still sees and is seen over it."""
     head_a, head_b = a.z + HEAD * a.half_height, b.z + HEAD * b.half_height
-    if not in_sight(opaque, a.x, a.y, head_a, b.x, b.y, head_b) and not in_sight(opaque, a.x, a.y, a.z, b.x, b.y, b.z):
-        return False
-    return not behind_smoke(battle, a, b)
+    heads, middles = (a.x, a.y, head_a, b.x, b.y, head_b), (a.x, a.y, a.z, b.x, b.y, b.z)
+    return (in_sight(opaque, *heads) or in_sight(opaque, *middles)) and not behind_smoke(battle, a, b)
 
 
 @kernel
@@ -76,26 +75,22 @@ def judge_sensors(battle: Battle, i: int) -> None:
                 jam = max(jam, strength)
             else:
                 counter = max(counter, strength)
-    mech.jam = jam
     quality = 1.0 - rules.jam_weight * jam + rules.counter_weight * counter
-    mech.quality = min(max(quality, rules.quality_min), rules.quality_max)
-    if mech.shut:
-        mech.quality = rules.quality_min
+    quality = rules.quality_min if mech.shut else min(max(quality, rules.quality_min), rules.quality_max)
+    mech.jam, mech.quality = jam, quality
 
 
 @kernel
 def is_known(battle: Battle, i: int, j: int) -> bool:
     """Whether enemy j shows on mech i's sensors: by sight, radar, paint, heat or emissions."""
     mech, enemy, rules = battle.mechs[i], battle.mechs[j], battle.rules
-    if mech.sees >> np.uint64(j) & np.uint64(1):
+    if has_bit(mech.sees, j):
         return True
     radar = rules.radar_range * SUITE_RANGE[mech.suite] * mech.quality
     if squared_distance(mech, enemy) <= radar * radar or painted_for(battle, mech, enemy):
         return True
-    hot = enemy.heat > rules.hot_share * battle.rules.chassis[enemy.kind].heat_capacity
-    if hot or emits(enemy, JAMMING) or emits(enemy, COUNTERING):
-        return not behind_smoke(battle, mech, enemy)
-    return False
+    hot = enemy.heat > rules.hot_share * rules.chassis[enemy.kind].heat_capacity
+    return (hot or emits(enemy, JAMMING) or emits(enemy, COUNTERING)) and not behind_smoke(battle, mech, enemy)
 
 
 @kernel
@@ -110,7 +105,7 @@ def listen(battle: Battle, i: int) -> None:
                 continue
             dx, dy = other.x - mech.x, other.y - mech.y
             loudness = other.noise / (1.0 + squared_distance(mech, other))
-            if not mech.sees >> np.uint64(j) & np.uint64(1):
+            if not has_bit(mech.sees, j):
                 loudness *= deaf
             rear = dx * mech.cos + dy * mech.sin < 0.0
             right = dy * mech.cos - dx * mech.sin <= 0.0

@@ -6,25 +6,8 @@ All shots fly through the map as it was when the tick began, and hit; then all b
 from math import ceil, floor, sqrt
 from typing import Final
 
-from protege.games.echelon.rules.battle import (
-    AMS_INTERCEPT,
-    EXPLOSION,
-    FOR_AMS,
-    MOST_CLOUDS,
-    MOST_SHOTS,
-    PROJECTILE_HIT,
-    SMOKE_CLOUD,
-    VOXEL_DESTROYED,
-    Battle,
-    Record,
-    draw,
-    emit,
-    emit_at,
-    enemies_of,
-    note_change,
-    points,
-    squared_distance,
-)
+from protege.games.echelon.rules import events
+from protege.games.echelon.rules.battle import FOR_AMS, Battle, Record, draw, enemies_of, points, squared_distance
 from protege.games.echelon.rules.damage import hurt, strike
 from protege.games.echelon.world.mechs import AIR, BALLISTIC, HOMING, MISSILE, NOBODY, SMOKE
 from protege.games.echelon.world.sight import CLEAR, NO_CELL, Columns, trace
@@ -37,10 +20,13 @@ NEVER: Final = 2.0
 
 
 @kernel
-def launch(battle: Battle, who: int, weapon: int, target: int, z: float, dx: float, dy: float, dz: float) -> bool:
+def launch(
+    battle: Battle, who: int, weapon: int, target: int, z: float, dx: float, dy: float, dz: float,
+    event: int, amount: float,
+) -> bool:  # fmt: skip
     """Send a shot off from the shooter's middle at height z, in a direction of length 1; false if no more can fly."""
     mech, gun = battle.mechs[who], battle.rules.weapons[weapon]
-    if battle.shot_count == MOST_SHOTS:
+    if battle.shot_count == len(battle.shots):
         return False
     shot = battle.shots[battle.shot_count]
     battle.shot_count += 1
@@ -49,6 +35,7 @@ def launch(battle: Battle, who: int, weapon: int, target: int, z: float, dx: flo
     shot.weapon, shot.who, shot.target = weapon, who, target
     shot.age, shot.fate, shot.victim, shot.cell = 0, FLYING, NOBODY, NO_CELL
     shot.life = int(ceil(gun.reach / (gun.speed * battle.rules.dt) - 1e-9))
+    events.emit_at(battle, event, who, target, weapon, amount, mech)
     return True
 
 
@@ -59,15 +46,12 @@ def intercepted(battle: Battle, shot: Record) -> bool:
     first, last = enemies_of(battle, battle.mechs[shot.who])
     for i in range(first, last):
         mech = battle.mechs[i]
-        if not mech.alive or mech.shut or mech.ams_wait > 0:
-            continue
-        if not battle.rules.chassis[mech.kind].has_ams:
-            continue
-        if squared_distance(mech, shot) > rules.ams_range * rules.ams_range:
+        ready = mech.alive and not mech.shut and mech.ams_wait == 0 and rules.chassis[mech.kind].has_ams
+        if not ready or squared_distance(mech, shot) > rules.ams_range * rules.ams_range:
             continue
         mech.ams_wait = rules.ams_ticks
         if draw(battle.key[mech.team], FOR_AMS, mech.rank, 0) < rules.ams_chance:
-            emit_at(battle, AMS_INTERCEPT, i, shot.who, shot.weapon, 0.0, shot)
+            events.emit_at(battle, events.AMS_INTERCEPT, i, shot.who, shot.weapon, 0.0, shot)
             return True
     return False
 
@@ -139,12 +123,11 @@ def fly(battle: Battle, shot: Record, blocked: Columns) -> None:
 @kernel
 def fly_all(battle: Battle, blocked: Columns) -> bool:
     """One tick of flight for all shots; whether any of them has come to its end."""
-    rules = battle.rules
-    ended = False
+    rules, ended = battle.rules, False
     for n in range(battle.shot_count):
         shot = battle.shots[n]
         shot.age += 1
-        guidance = battle.rules.weapons[shot.weapon].guidance
+        guidance = rules.weapons[shot.weapon].guidance
         if guidance == HOMING and intercepted(battle, shot):
             shot.fate = GONE
         else:
@@ -161,7 +144,7 @@ def fly_all(battle: Battle, blocked: Columns) -> bool:
 def splash(battle: Battle, shot: Record, blocked: Columns) -> None:
     """A burst hurts everybody near but the one it hit, less with distance from the body, not through walls."""
     gun = battle.rules.weapons[shot.weapon]
-    emit_at(battle, EXPLOSION, shot.who, shot.victim, shot.weapon, gun.splash_radius, shot)
+    events.emit_at(battle, events.EXPLOSION, shot.who, shot.victim, shot.weapon, gun.splash_radius, shot)
     for i in range(battle.count):
         mech = battle.mechs[i]
         if not mech.alive or i == shot.victim:
@@ -172,39 +155,30 @@ def splash(battle: Battle, shot: Record, blocked: Columns) -> None:
         distance = sqrt(gap_x * gap_x + gap_y * gap_y + gap_z * gap_z)
         if distance >= gun.splash_radius:
             continue
-        fraction, _ = trace(blocked, shot.x, shot.y, shot.z, mech.x, mech.y, mech.z, True)
-        if fraction == CLEAR:
-            strength = gun.splash_scale * (1.0 - distance / gun.splash_radius)
-            amount = points(gun.damage * strength)
-            if amount > 0.0:
-                stability = points(gun.stability_damage * strength)
-                hurt(battle, shot.who, i, shot.weapon, amount, stability, dx, dy, dz)
-
-
-@kernel
-def add_cloud(battle: Battle, shot: Record) -> None:
-    """Smoke, where a round burst or came to the end of its reach."""
-    radius = battle.rules.weapons[SMOKE].splash_radius
-    emit_at(battle, SMOKE_CLOUD, shot.who, NOBODY, SMOKE, radius, shot)
-    if battle.cloud_count < MOST_CLOUDS:
-        cloud = battle.clouds[battle.cloud_count]
-        battle.cloud_count += 1
-        cloud.x, cloud.y, cloud.z, cloud.radius = shot.x, shot.y, shot.z, radius
-        cloud.left, cloud.who = battle.rules.smoke_ticks, shot.who
+        strength = gun.splash_scale * (1.0 - distance / gun.splash_radius)
+        amount, stability = points(gun.damage * strength), points(gun.stability_damage * strength)
+        if amount > 0.0 and trace(blocked, shot.x, shot.y, shot.z, mech.x, mech.y, mech.z, True)[0] == CLEAR:
+            hurt(battle, shot.who, i, shot.weapon, amount, stability, dx, dy, dz)
 
 
 @kernel
 def burst(battle: Battle, shot: Record, blocked: Columns) -> None:
-    """What the end of a shot does to mechs."""
+    """What the end of a shot does to mechs; that of smoke is a cloud."""
+    radius = battle.rules.weapons[shot.weapon].splash_radius
     if shot.weapon == SMOKE:
-        add_cloud(battle, shot)
+        events.emit_at(battle, events.SMOKE_CLOUD, shot.who, NOBODY, SMOKE, radius, shot)
+        if battle.cloud_count < len(battle.clouds):
+            cloud = battle.clouds[battle.cloud_count]
+            battle.cloud_count += 1
+            cloud.x, cloud.y, cloud.z, cloud.radius = shot.x, shot.y, shot.z, radius
+            cloud.left, cloud.who = battle.rules.smoke_ticks, shot.who
         return
     if shot.fate == AT_MECH:
         target = battle.mechs[shot.victim]
         height = (shot.z - (target.z - target.half_height)) / (2.0 * target.half_height)
         amount = strike(battle, shot.who, shot.victim, shot.weapon, shot.vx, shot.vy, shot.vz, height)
-        emit_at(battle, PROJECTILE_HIT, shot.who, shot.victim, shot.weapon, amount, shot)
-    if shot.fate != AT_END and battle.rules.weapons[shot.weapon].splash_radius > 0.0:
+        events.emit_at(battle, events.PROJECTILE_HIT, shot.who, shot.victim, shot.weapon, amount, shot)
+    if shot.fate != AT_END and radius > 0.0:
         splash(battle, shot, blocked)
 
 
@@ -214,8 +188,8 @@ def break_voxel(battle: Battle, world: World, b: int, who: int, x: int, y: int, 
     before = int(world.material[b, z, y, x])
     if damage_voxel(world, b, z, y, x, int(floor(damage + 0.5))):
         rows, width = world.blocked.shape[1], world.blocked.shape[2]
-        note_change(battle, (z * rows + y) * width + x, AIR)
-        emit(battle, VOXEL_DESTROYED, who, NOBODY, before, 0.0, x + 0.5, y + 0.5, z + 0.5)
+        events.note_change(battle, (z * rows + y) * width + x, AIR)
+        events.emit(battle, events.VOXEL_DESTROYED, who, NOBODY, before, 0.0, x + 0.5, y + 0.5, z + 0.5)
 
 
 @kernel
@@ -241,7 +215,6 @@ def break_voxels(battle: Battle, world: World, b: int, shot: Record) -> None:
 
 @kernel
 def move_shots(battle: Battle, world: World, b: int) -> None:
-    """Everything in the air, one tick."""
     if battle.shot_count == 0 or not fly_all(battle, world.blocked[b]):
         return
     for n in range(battle.shot_count):
@@ -264,7 +237,6 @@ def move_shots(battle: Battle, world: World, b: int) -> None:
 
 @kernel
 def thin_clouds(battle: Battle) -> None:
-    """Smoke grows older and goes."""
     kept = 0
     for n in range(battle.cloud_count):
         cloud = battle.clouds[n]
@@ -277,7 +249,6 @@ def thin_clouds(battle: Battle) -> None:
 
 @kernel
 def warn_of_missiles(battle: Battle) -> None:
-    """Tell everybody whether a missile is on its way to them."""
     for i in range(battle.count):
         battle.mechs[i].warned = 0
     for n in range(battle.shot_count):

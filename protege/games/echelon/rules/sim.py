@@ -7,6 +7,7 @@ the threads or the machine. docs/echelon.md pins every rule down.
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from math import isfinite, sqrt
 from typing import Any, Final, NamedTuple
 
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protege import ProtegeError
+from protege.games.echelon.rules import events
 from protege.games.echelon.rules.battle import (
     BATTLE,
     BY_TIME,
@@ -22,13 +24,10 @@ from protege.games.echelon.rules.battle import (
     MESSAGE,
     MOST_MECHS,
     NO_ORDER,
-    NO_WEAPON,
-    ORDER,
     ORDER_TICKS,
     RUNNING,
     Battle,
     Record,
-    emit_at,
     rules_record,
     tick_key,
 )
@@ -40,7 +39,7 @@ from protege.games.echelon.rules.sensors import perceive
 from protege.games.echelon.rules.shots import move_shots, thin_clouds, warn_of_missiles
 from protege.games.echelon.rules.weapons import fire_all
 from protege.games.echelon.world.mechs import BUILD, NOBODY, Members, Records, Roster, Rules
-from protege.games.echelon.world.paths import Queue, path_queue, update_all_paths
+from protege.games.echelon.world.paths import SLACK, Queue, path_queue, update_paths
 from protege.games.echelon.world.portable_math import SIMULATION, sin_cos, start_stream
 from protege.games.echelon.world.voxels import World
 from protege.kernels import kernel
@@ -52,8 +51,7 @@ SHARE: Final = 16  # battles that a thread takes at once, at most
 BUTTONS: Final = 5  # primary, secondary, tertiary, special, vent
 
 Flags = npt.NDArray[np.bool_]
-
-
+Given = npt.NDArray[Any] | None
 Advance = Callable[["Actions", Queue, int, int], None]
 
 
@@ -63,10 +61,6 @@ class BadActions(ProtegeError):
 
 class BattleOver(ProtegeError):
     """A finished battle was asked to go on."""
-
-
-class BadStart(ProtegeError):
-    """A map and a roster that do not fit together."""
 
 
 class BattleMismatch(ProtegeError):
@@ -82,9 +76,6 @@ class Actions(NamedTuple):
     target: npt.NDArray[np.int64]  # (battles, mechs): index of the focus target, or NOBODY
     message: npt.NDArray[np.float32]  # (battles, mechs, MESSAGE), each number in [-1, 1]
     order: npt.NDArray[np.int64]  # (battles, mechs, 3): kind of order, to whom, about which mech
-
-
-# --- a decision ------------------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -105,18 +96,15 @@ def take_controls(battle: Battle, actions: Actions, b: int, i: int) -> None:
     length = sqrt(mech.forward * mech.forward + mech.strafe * mech.strafe)
     if length > 1.0:
         mech.forward, mech.strafe = mech.forward / length, mech.strafe / length
-    mech.buttons = 0
+    mech.buttons, mech.ewar, mech.focus = 0, 0, NOBODY
     for button in range(BUTTONS):
         if actions.buttons[b, i, button]:
             mech.buttons |= 1 << button
-    mech.ewar = 0
-    mode = actions.ewar[b, i]
+    mode, target = actions.ewar[b, i], actions.target[b, i]
     if mode < 0 or mode > 2:
         mech.bad_actions += 1
     elif battle.rules.chassis[mech.kind].has_ewar:
         mech.ewar = mode
-    mech.focus = NOBODY
-    target = actions.target[b, i]
     if 0 <= target < battle.count and battle.mechs[target].alive and battle.mechs[target].team != mech.team:
         mech.focus = target
 
@@ -131,12 +119,11 @@ def take_order(battle: Battle, actions: Actions, b: int, i: int) -> None:
     if other.alive and other.leader == i:
         other.order, other.order_from, other.order_left = kind, i, ORDER_TICKS
         other.order_target = about if kind == FOCUS_FIRE and 0 <= about < battle.count else NOBODY
-        emit_at(battle, ORDER, i, whom, NO_WEAPON, float(kind), other)
+        events.emit_at(battle, events.ORDER, i, whom, events.NO_WEAPON, float(kind), other)
 
 
 @kernel
 def tick(battle: Battle, world: World, b: int) -> None:
-    """One twentieth of a second."""
     battle.tick += 1
     for team in range(2):
         battle.key[team] = tick_key(battle.stream[team], battle.tick)
@@ -186,10 +173,7 @@ def run(records: Records, world: World, actions: Actions, queue: Queue, first: i
         warn_of_missiles(battle)
         perceive(battle, world.opaque[b])
         judge(battle)
-        update_all_paths(world, b, b + 1, queue)
-
-
-# --- the start -------------------------------------------------------------------------------------------------------
+        update_paths(world, b, queue, SLACK)
 
 
 @kernel
@@ -228,26 +212,20 @@ class Battles:
     """A batch of battles on the maps of a `World`, all with the same roster and rules."""
 
     def __init__(
-        self,
-        world: World,
-        roster: Roster,
-        rules: Rules = BUILD,
-        length: int = STANDARD_LENGTH,
-        threads: int = 1,
+        self, world: World, roster: Roster, rules: Rules = BUILD, length: int = STANDARD_LENGTH, threads: int = 1
     ):
         """Start a battle on every map; `length` is in decisions."""
         self.world, self.roster, self.rules, self.length = world, roster, rules, length
         self.members = roster.members()
         self.count, self.mech_count = world.spawn.shape[:2]
-        if len(self.members.team) != self.mech_count:
-            raise BadStart(
-                f"the maps have places for {self.mech_count} mechs, roster {roster.name} has "
-                f"{len(self.members.team)}: generate the maps for this roster"
-            )
-        if self.mech_count > MOST_MECHS:
-            raise BadStart(f"at most {MOST_MECHS} mechs fit in a battle, roster {roster.name} has {self.mech_count}")
+        mechs = len(self.members.team)
+        if mechs != self.mech_count:
+            told = f"the maps have places for {self.mech_count} mechs, roster {roster.name} has {mechs}"
+            raise ProtegeError(f"{told}: generate the maps for this roster")
+        if mechs > MOST_MECHS:
+            raise ProtegeError(f"at most {MOST_MECHS} mechs fit in a battle, roster {roster.name} has {mechs}")
         if length < 1:
-            raise BadStart(f"a battle lasts at least 1 decision; got {length}")
+            raise ProtegeError(f"a battle lasts at least 1 decision; got {length}")
         self.records = np.zeros(self.count, BATTLE)
         self._bytes = self.records.view(np.uint8).reshape(self.count, BATTLE.itemsize)
         self._numbers = rules_record(rules)
@@ -268,37 +246,24 @@ class Battles:
             start_stream(rng, self.world.seed[b], SIMULATION)
             stuck = begin(self.records, self.world, self.members, b, self.length, rng[0])
             if stuck != NOBODY:
-                x, y, z = self.world.spawn[b, stuck, :3]
-                raise BadStart(f"mech {stuck} of battle {b} would start in a wall or outside the map at {x}, {y}, {z}")
+                where = ", ".join(map(str, self.world.spawn[b, stuck, :3]))
+                raise ProtegeError(f"mech {stuck} of battle {b} would start in a wall or outside the map at {where}")
 
     def actions(
-        self,
-        move: npt.NDArray[Any],
-        buttons: npt.NDArray[Any],
-        ewar: npt.NDArray[Any] | None = None,
-        target: npt.NDArray[Any] | None = None,
-        message: npt.NDArray[Any] | None = None,
-        order: npt.NDArray[Any] | None = None,
-    ) -> Actions:
+        self, move: Given, buttons: Given, ewar: Given = None, target: Given = None,
+        message: Given = None, order: Given = None,
+    ) -> Actions:  # fmt: skip
         """Arrays as the kernels take them; what is left out is off, nobody, silence."""
-        given = {"move": move, "buttons": buttons, "ewar": ewar, "target": target, "message": message, "order": order}
-        return Actions(**{name: self._checked(name, value) for name, value in given.items()})
+        given = zip(Actions._fields, (move, buttons, ewar, target, message, order))
+        return Actions(*(self._checked(name, value) for name, value in given))
 
     def step(self, actions: Actions, advance: Advance | None = None) -> None:
-        """Advance every battle by one decision, and keep the distances of its map true.
-
-        `advance`, if given, does that for a share of the battles in place of `run`, and whatever else is to be done.
-        """
+        """Advance every battle by one decision; `advance`, if given, does that for a share of them instead of `run`."""
         over = np.flatnonzero(self.over)
         if len(over):
             raise BattleOver(f"battle {over[0]} is over: reset it before the next step")
-        self.share_out(self._advance, advance or self._run, self.actions(*actions))
-
-    def _advance(self, advance: Advance, actions: Actions, first: int, last: int) -> None:
-        advance(actions, self._queues[first], first, last)
-
-    def _run(self, actions: Actions, queue: Queue, first: int, last: int) -> None:
-        run(self.records, self.world, actions, queue, first, last)
+        work, checked = advance or partial(run, self.records, self.world), self.actions(*actions)
+        self.share_out(lambda first, last: work(checked, self._queues[first], first, last))
 
     def share_out(self, work: Callable[..., None], *arguments: Any) -> None:
         """Call `work(*arguments, first, last)` for battles first..last-1, share by share; each thread takes the next.
@@ -318,8 +283,6 @@ class Battles:
         finally:
             for other in others:
                 other.result()
-
-    # --- reading ---
 
     @property
     def mechs(self) -> Records:
@@ -342,8 +305,6 @@ class Battles:
         """(battles, mechs): alive when time ran out."""
         return np.asarray((self.records["ending"] == BY_TIME)[:, None] & (self.mechs["alive"] != 0))
 
-    # --- saving ---
-
     def save(self) -> dict[str, npt.NDArray[Any]]:
         """Copies of all arrays, records as bytes: enough to go on from here, here or elsewhere."""
         saved = {name: array.copy() for name, array in self.world._asdict().items()}
@@ -362,18 +323,13 @@ class Battles:
         self._bytes[...] = saved["records"]
 
     def no_actions(self) -> Actions:
-        """Arrays in which nobody does anything."""
-        battles, mechs = self.count, self.mech_count
+        rows = self.count, self.mech_count
         return Actions(
-            move=np.zeros((battles, mechs, 4), np.float32),
-            buttons=np.zeros((battles, mechs, BUTTONS), np.uint8),
-            ewar=np.zeros((battles, mechs), np.int64),
-            target=np.full((battles, mechs), NOBODY),
-            message=np.zeros((battles, mechs, MESSAGE), np.float32),
-            order=np.zeros((battles, mechs, 3), np.int64),
-        )
+            np.zeros((*rows, 4), np.float32), np.zeros((*rows, BUTTONS), np.uint8), np.zeros(rows, np.int64),
+            np.full(rows, NOBODY), np.zeros((*rows, MESSAGE), np.float32), np.zeros((*rows, 3), np.int64),
+        )  # fmt: skip
 
-    def _checked(self, name: str, value: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+    def _checked(self, name: str, value: Given) -> npt.NDArray[Any]:
         """An action array in the type the kernels take."""
         expected = getattr(self._idle, name)
         if value is None:

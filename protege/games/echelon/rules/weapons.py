@@ -8,22 +8,11 @@ from math import sqrt
 
 import numpy as np
 
-from protege.games.echelon.rules.battle import (
-    FOR_AIM,
-    KINETIC_FIRE,
-    LASER_HIT,
-    MISSILE_LAUNCH,
-    SMOKE_LAUNCH,
-    Battle,
-    Record,
-    draw,
-    emit_at,
-    enemies_of,
-    squared_distance,
-)
+from protege.games.echelon.rules import events
+from protege.games.echelon.rules.battle import FOR_AIM, VENT, Battle, Record, draw, enemies_of, squared_distance
 from protege.games.echelon.rules.damage import strike
 from protege.games.echelon.rules.shots import launch
-from protege.games.echelon.world.mechs import BALLISTIC, HITSCAN, MISSILE, NOBODY, PAINTER, SMOKE, SPECIAL
+from protege.games.echelon.world.mechs import BALLISTIC, HITSCAN, KINETIC_TIMER, MISSILE, NOBODY, PAINTER, SMOKE
 from protege.kernels import kernel
 
 
@@ -36,7 +25,6 @@ def within_arc(mech: Record, target: Record, cosine: float) -> bool:
 
 @kernel
 def has_bit(bits: np.uint64, j: int) -> bool:
-    """Bit j."""
     return bool(bits >> np.uint64(j) & np.uint64(1))
 
 
@@ -50,8 +38,11 @@ def painted_for(battle: Battle, mech: Record, target: Record) -> bool:
 
 @kernel
 def can_target(battle: Battle, mech: Record, whom: int, weapon: int) -> bool:
-    """Whether a weapon that needs a target could be fired at this one now."""
-    target, gun = battle.mechs[whom], battle.rules.weapons[weapon]
+    """Whether a weapon could be fired at a target now; guns are drawn to a known one that is nearly straight ahead."""
+    target, gun, rules = battle.mechs[whom], battle.rules.weapons[weapon], battle.rules
+    if gun.timer == KINETIC_TIMER:
+        cosine = rules.cos_focus_assist if whom == mech.focus else rules.cos_aim_assist
+        return has_bit(mech.knows, whom) and target.alive and within_arc(mech, target, cosine)
     seen = has_bit(mech.sees, whom)
     if not target.alive or not (seen or weapon == MISSILE) or not within_arc(mech, target, gun.cos_half_arc):
         return False
@@ -78,26 +69,6 @@ def choose_target(battle: Battle, mech: Record, weapon: int) -> int:
 
 
 @kernel
-def choose_aim(battle: Battle, mech: Record) -> int:
-    """Whom a kinetic weapon is drawn to: the focus target, else the nearest known enemy, if nearly straight ahead."""
-    rules = battle.rules
-    if mech.knows == 0:
-        return NOBODY
-    if mech.focus != NOBODY and has_bit(mech.knows, mech.focus) and battle.mechs[mech.focus].alive:
-        if within_arc(mech, battle.mechs[mech.focus], rules.cos_focus_assist):
-            return int(mech.focus)
-    nearest, found = 0.0, NOBODY
-    first, last = enemies_of(battle, mech)
-    for i in range(first, last):
-        enemy = battle.mechs[i]
-        if has_bit(mech.knows, i) and enemy.alive and within_arc(mech, enemy, rules.cos_aim_assist):
-            distance = squared_distance(mech, enemy)
-            if found == NOBODY or distance < nearest:
-                nearest, found = distance, i
-    return found
-
-
-@kernel
 def scatter(battle: Battle, who: int, weapon: int) -> float:
     """How far from the middle of its target a shot goes, up or down, in half heights."""
     mech = battle.mechs[who]
@@ -118,7 +89,7 @@ def fire_hitscan(battle: Battle, who: int, weapon: int) -> bool:
         return True
     height = 0.5 + 0.5 * scatter(battle, who, weapon)
     amount = strike(battle, who, whom, weapon, target.x - mech.x, target.y - mech.y, target.z - mech.z, height)
-    emit_at(battle, LASER_HIT, who, whom, weapon, amount, target)
+    events.emit_at(battle, events.LASER_HIT, who, whom, weapon, amount, target)
     return True
 
 
@@ -134,18 +105,16 @@ def fire_missile(battle: Battle, who: int) -> bool:
     dx, dy, dz = dx / distance, dy / distance, dz / distance + rules.launch_up
     length = sqrt(dx * dx + dy * dy + dz * dz)
     muzzle = mech.z + mech.half_height + rules.launch_above
-    if not launch(battle, who, MISSILE, whom, muzzle, dx / length, dy / length, dz / length):
-        return False
+    dx, dy, dz = dx / length, dy / length, dz / length
     by_paint = 1.0 if painted_for(battle, mech, target) else 0.0
-    emit_at(battle, MISSILE_LAUNCH, who, whom, MISSILE, by_paint, mech)
-    return True
+    return launch(battle, who, MISSILE, whom, muzzle, dx, dy, dz, events.MISSILE_LAUNCH, by_paint)
 
 
 @kernel
 def fire_kinetic(battle: Battle, who: int, weapon: int) -> bool:
     """Gauss and autocannon always fire: at whom they are drawn to, with lead for gravity, or straight ahead."""
     mech, gun, rules = battle.mechs[who], battle.rules.weapons[weapon], battle.rules
-    whom = choose_aim(battle, mech)
+    whom = choose_target(battle, mech, weapon)
     dx, dy, dz = mech.cos, mech.sin, 0.0
     if whom != NOBODY:
         target = battle.mechs[whom]
@@ -156,10 +125,7 @@ def fire_kinetic(battle: Battle, who: int, weapon: int) -> bool:
             dz += 0.5 * rules.gravity * flight * flight
         length = sqrt(dx * dx + dy * dy + dz * dz)
         dx, dy, dz = dx / length, dy / length, dz / length
-    if not launch(battle, who, weapon, whom, mech.z, dx, dy, dz):
-        return False
-    emit_at(battle, KINETIC_FIRE, who, whom, weapon, 0.0, mech)
-    return True
+    return launch(battle, who, weapon, whom, mech.z, dx, dy, dz, events.KINETIC_FIRE, 0.0)
 
 
 @kernel
@@ -174,10 +140,7 @@ def fire_smoke(battle: Battle, who: int) -> bool:
         length = sqrt(across * across + along * along)
         if near and length > 0.0 and within_arc(mech, target, gun.cos_half_arc):
             dx, dy, whom = across / length, along / length, mech.focus
-    if not launch(battle, who, SMOKE, whom, mech.z, dx, dy, 0.0):
-        return False
-    emit_at(battle, SMOKE_LAUNCH, who, whom, SMOKE, 0.0, mech)
-    return True
+    return launch(battle, who, SMOKE, whom, mech.z, dx, dy, 0.0, events.SMOKE_LAUNCH, 0.0)
 
 
 @kernel
@@ -207,7 +170,7 @@ def fire_all(battle: Battle) -> None:
         mech = battle.mechs[who]
         if not mech.alive or mech.shut or mech.fallen > 0:
             continue
-        for button in range(SPECIAL + 1):
+        for button in range(VENT):
             if mech.buttons >> button & 1:
                 for weapon in range(triggers.shape[1]):
                     if triggers[mech.kind, weapon] == button:

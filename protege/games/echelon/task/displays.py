@@ -27,9 +27,6 @@ ROUGHNESS: Final = 0.5  # steps in which condition shows at no clarity at all
 REPORT_CLARITY: Final = 0.5  # of one's own displays, for what others report
 
 
-# --- the own frame ---------------------------------------------------------------------------------------------------
-
-
 @kernel
 def ahead(mech: Record, dx: float, dy: float) -> float:
     """How much of a way goes forward, as a mech sees it."""
@@ -90,9 +87,6 @@ def show_facing(row: Values, viewer: Record, other: Record) -> None:
     row[at.FACING + 1] = other.cos * viewer.cos + other.sin * viewer.sin
 
 
-# --- friends ---------------------------------------------------------------------------------------------------------
-
-
 @kernel
 def insert(slots: Indices, keys: Keys, first: int, count: int, most: int, who: int, key: float) -> int:
     """Put somebody into a list that is sorted by key from place `first` on and holds `most` at most; the new count."""
@@ -142,9 +136,6 @@ def show_friend(battle: Battle, i: int, j: int, row: Values) -> None:
         row[at.FRIEND_TARGET + 1] = bounded(aside(viewer, dx, dy) / at.LENGTH, at.FARTHEST)
 
 
-# --- enemies ---------------------------------------------------------------------------------------------------------
-
-
 @kernel
 def list_contacts(battle: Battle, i: int, slots: Indices, keys: Keys) -> int:
     """Enemies on the own sensors: the focus and painted ones first, then the nearest, as many as the suite shows."""
@@ -165,10 +156,7 @@ def list_contacts(battle: Battle, i: int, slots: Indices, keys: Keys) -> int:
 
 @kernel
 def reported_to(battle: Battle, i: int) -> np.uint64:
-    """Enemies that others tell a mech of: what its pack painted and, with contact reports, what others have on sensors.
-
-    Others are the rest of its pack and those it commands.
-    """
+    """Enemies a mech is told of: what its pack painted and, with contact reports, what pack and subordinates sense."""
     viewer = battle.mechs[i]
     told = np.uint64(0)
     if viewer.shut:

@@ -15,21 +15,15 @@ import numpy.typing as npt
 from protege import ProtegeError
 from protege.games.echelon.rules.battle import BY_TIME, RUNNING
 from protege.games.echelon.rules.sim import STANDARD_LENGTH, Actions, BadActions, BattleMismatch, Battles, run
+from protege.games.echelon.task import observation as sight
 from protege.games.echelon.task.displays import Values
 from protege.games.echelon.task.features import ORDER_KINDS, layout_of, schema
-from protege.games.echelon.task.observation import (
-    Observation,
-    Scratch,
-    empty_observation,
-    make_scratch,
-    measure_walks,
-    observe,
-)
+from protege.games.echelon.task.observation import Observation, Scratch, measure_walks, observe
 from protege.games.echelon.task.rewards import PARTS, REWARD_STATE, RewardConfig, compute_rewards, reset_reward_state
-from protege.games.echelon.world.maps import STANDARD, generate
+from protege.games.echelon.world.maps import STANDARD, MapMaker, OverAndOver, generate
 from protege.games.echelon.world.mechs import BUILD, NOBODY, Records, Rules, find_roster
 from protege.games.echelon.world.paths import Queue
-from protege.games.echelon.world.voxels import World, empty_world
+from protege.games.echelon.world.voxels import World
 from protege.kernels import kernel
 from protege.seeds import TRAINING, seed_of
 
@@ -38,10 +32,6 @@ MAP_PLACE: Final = 2**31 - 1  # a place no battle has: the maps that are played 
 
 Flags = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
-
-
-class BadArena(ProtegeError):
-    """An arena that cannot be made as asked."""
 
 
 class Choices(NamedTuple):
@@ -72,50 +62,18 @@ class Frames(NamedTuple):
     decisions: Ints  # (battles,): made in the battle so far
 
 
-class Outcome(NamedTuple):
-    """The last fields of `Frames`, as they are after a step and before battles that ended begin anew."""
-
-    terminated: Flags
-    truncated: Flags
-    over: Flags
-    winner: Ints
-    ending: Ints
-    score: npt.NDArray[np.float64]
-    decisions: Ints
-
-
-@kernel
-def read_outcome(records: Records, outcome: Outcome, first: int, last: int) -> None:
-    """What became of battles first..last-1."""
-    for b in range(first, last):
-        battle = records[b]
-        decided = battle.ending != RUNNING and battle.ending != BY_TIME
-        for i in range(battle.count):
-            alive = battle.mechs[i].alive != 0
-            outcome.terminated[b, i] = decided or not alive
-            outcome.truncated[b, i] = battle.ending == BY_TIME and alive
-        outcome.over[b] = battle.over != 0
-        outcome.winner[b], outcome.ending[b] = battle.winner, battle.ending
-        outcome.decisions[b] = battle.decision
-        for team in range(2):
-            outcome.score[b, team] = battle.score[team]
-
-
 @kernel
 def advance(
     records: Records, world: World, scratch: Scratch, weights: Records, reward_state: Records, reward: Values,
-    parts: Values, seen: Observation, outcome: Outcome, actions: Actions, queue: Queue, turns: Ints,
+    parts: Values, seen: Observation, actions: Actions, queue: Queue, turns: Ints,
 ) -> None:  # fmt: skip
-    """A decision in the battles of these numbers and all that follows it.
-
-    In one kernel, so that threads need not wait between; battle by battle, so that each stays in the cache.
-    """
+    """A decision in the battles of these numbers and all that follows it."""
+    # In one kernel, so that threads need not wait between; battle by battle, so that each stays in the cache.
     for b in turns:
         run(records, world, actions, queue, b, b + 1)
         measure_walks(records, world, scratch.walk, b, b + 1)
         compute_rewards(records, scratch.walk, weights, reward_state, reward, parts, b, b + 1)
         observe(records, world, scratch, seen, b, b + 1)
-        read_outcome(records, outcome, b, b + 1)
 
 
 @kernel
@@ -135,23 +93,13 @@ class Arena:
     """Battles in step, each followed by the next."""
 
     def __init__(
-        self,
-        battles: int = 64,
-        roster: str = "10v10",
-        *,
-        size: tuple[int, int] = STANDARD,
-        length: int = STANDARD_LENGTH,
-        rules: Rules = BUILD,
-        rewards: RewardConfig = RewardConfig(),
-        seed: int = 0,
-        domain: int = TRAINING,
-        maps: int | None = None,
-        threads: int = 1,
-        auto_reset: bool = True,
-    ):
+        self, battles: int = 64, roster: str = "10v10", *, size: tuple[int, int] = STANDARD,
+        length: int = STANDARD_LENGTH, rules: Rules = BUILD, rewards: RewardConfig = RewardConfig(), seed: int = 0,
+        domain: int = TRAINING, maps: int | None = None, threads: int = 1, auto_reset: bool = True,
+    ):  # fmt: skip
         """`length` in decisions; `maps`: play on so many maps over and over, instead of a new one for every battle."""
         if battles < 1 or (maps is not None and maps < 1):
-            raise BadArena(f"at least one battle and one map are needed; got {battles} battles and {maps} maps")
+            raise ProtegeError(f"at least one battle and one map are needed; got {battles} battles and {maps} maps")
         self.roster, self.size, self.seed, self.domain, self.auto_reset = roster, size, seed, domain, auto_reset
         self.layout = layout_of(find_roster(roster))
         self.schema = schema(self.layout)
@@ -160,18 +108,16 @@ class Arena:
         self.maps = None if maps is None else generate([self._seed(MAP_PLACE, n) for n in range(maps)], size, roster)
         world = self._lay_out(None, range(battles))
         self.battles = Battles(world, find_roster(roster), rules, length, threads)
-        self.observation, self.final = (empty_observation(battles, self.layout) for _ in range(2))
+        self.observation, self.final = (sight.empty_observation(battles, self.layout) for _ in range(2))
         self.reward = np.zeros((battles, self.layout.mechs), np.float32)
         self.parts = np.zeros((battles, self.layout.mechs, len(PARTS)), np.float32)
-        self._scratch = make_scratch(world, self.layout, rules)
+        self._scratch = sight.make_scratch(world, self.layout, rules)
         self._reward_state = np.zeros((battles, self.layout.mechs), REWARD_STATE)
         self._named = self.battles.no_actions()
         self._open(range(battles))
 
     def __len__(self) -> int:
         return len(self.number)
-
-    # --- beginnings ---
 
     def reset(self, seed: int | None = None) -> Observation:
         """Begin everywhere with the first battle of a seed (default: the one before)."""
@@ -188,8 +134,7 @@ class Arena:
 
     def potential(self) -> npt.NDArray[np.float32]:
         """(battles, mechs): what those who are alive were paid for being where they are, and will lose again."""
-        kept: npt.NDArray[np.float32] = (self._reward_state["potential"] * self.weights["own_share"]).astype(np.float32)
-        return kept
+        return np.asarray(self._reward_state["potential"] * self.weights["own_share"], np.float32)
 
     def schedule(self, progress: float) -> None:
         """Take the rewards' weights of this fraction of a training from the next step on."""
@@ -199,27 +144,17 @@ class Arena:
         return seed_of(self.domain, self.seed, place << 32 | number)
 
     def _lay_out(self, world: World | None, which: Sequence[int]) -> World:
-        """Maps for the next battles in these places."""
         seeds = [self._seed(b, int(self.number[b])) for b in which]
         self.number[list(which)] += 1
-        if self.maps is None:
-            return generate(seeds, self.size, self.roster, world, list(which))
-        world = world or empty_world(len(which), self.size, self.layout.mechs)
-        for b, seed in zip(which, seeds):
-            for name, array in world._asdict().items():
-                array[b] = getattr(self.maps, name)[seed % len(self.maps.seed)]
-            world.seed[b] = seed
-        return world
+        make: MapMaker = generate if self.maps is None else OverAndOver(self.maps)
+        return make(seeds, self.size, self.roster, world, list(which))
 
     def _open(self, which: Sequence[int]) -> None:
-        """First observations."""
         for b in which:
             self._scratch.ground.scars[b] = 0
             measure_walks(self.battles.records, self.battles.world, self._scratch.walk, b, b + 1)
             reset_reward_state(self.battles.records, self._scratch.walk, self.weights, self._reward_state, b)
             observe(self.battles.records, self.battles.world, self._scratch, self.observation, b, b + 1)
-
-    # --- steps ---
 
     def decode(self, choices: Choices) -> Actions:
         """Choices by slot as battles take them; targets and orders are reused by the next call."""
@@ -243,36 +178,37 @@ class Arena:
 
     def step(self, actions: Actions) -> Frames:
         """One decision in every battle."""
-        battles, mechs = self.reward.shape
-        outcome = Outcome(
-            terminated=np.zeros((battles, mechs), np.bool_),
-            truncated=np.zeros((battles, mechs), np.bool_),
-            over=np.zeros(battles, np.bool_),
-            winner=np.zeros(battles, np.int64),
-            ending=np.zeros(battles, np.int64),
-            score=np.zeros((battles, 2)),
+        each, battles = self.reward.shape, len(self)
+        frames = Frames(
+            self.observation, self.final, self.reward, self.parts, acted=self.observation.alive.copy(),
+            terminated=np.zeros(each, np.bool_), truncated=np.zeros(each, np.bool_), over=np.zeros(battles, np.bool_),
+            winner=np.zeros(battles, np.int64), ending=np.zeros(battles, np.int64), score=np.zeros((battles, 2)),
             decisions=np.zeros(battles, np.int64),
-        )
-        acted = self.observation.alive.copy()
+        )  # fmt: skip
         # battles near their end first: where one ends a map is made, while other threads go on with the rest
         turns = np.argsort(self.battles.records["living"].min(1), kind="stable")
-        self.battles.step(actions, partial(self._advance, outcome, turns))
-        return Frames(self.observation, self.final, self.reward, self.parts, acted, *outcome)
+        self.battles.step(actions, partial(self._advance, frames, turns))
+        return frames
 
-    def _advance(self, outcome: Outcome, turns: Ints, actions: Actions, queue: Queue, first: int, last: int) -> None:
+    def _advance(self, frames: Frames, turns: Ints, actions: Actions, queue: Queue, first: int, last: int) -> None:
         """A decision, rewards and observations after it, and new battles where it was the last."""
-        turns = turns[first:last]
+        turns, records = turns[first:last], self.battles.records
         advance(
-            self.battles.records, self.battles.world, self._scratch, self.weights, self._reward_state,
-            self.reward, self.parts, self.observation, outcome, actions, queue, turns,
+            records, self.battles.world, self._scratch, self.weights, self._reward_state,
+            self.reward, self.parts, self.observation, actions, queue, turns,
         )  # fmt: skip
-        ended = turns[outcome.over[turns]]
+        ending, alive = records["ending"][turns], self.battles.mechs["alive"][turns] != 0
+        decided = (ending != RUNNING) & (ending != BY_TIME)
+        frames.terminated[turns] = decided[:, None] | ~alive
+        frames.truncated[turns] = (ending == BY_TIME)[:, None] & alive
+        frames.over[turns], frames.ending[turns] = ending != RUNNING, ending
+        frames.winner[turns] = records["winner"][turns]
+        frames.score[turns], frames.decisions[turns] = records["score"][turns], records["decision"][turns]
+        ended = turns[frames.over[turns]]
         if self.auto_reset and len(ended):
             for name, kept in self.final._asdict().items():
                 kept[ended] = getattr(self.observation, name)[ended]
             self.begin(ended.tolist())
-
-    # --- saving ---
 
     def save(self) -> dict[str, npt.NDArray[Any]]:
         """Copies of all that the coming steps depend on."""

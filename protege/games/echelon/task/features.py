@@ -11,10 +11,9 @@ from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from protege.games.echelon.rules.battle import MESSAGE
-from protege.games.echelon.world.mechs import NO_ORDERS, SUITES, Roster
+from protege.games.echelon.world.mechs import NO_ORDERS, SUITES, Roster, columns
 
 MEANING: Final = 1  # goes up when a value comes to mean something else under the same name
 
@@ -52,7 +51,6 @@ def starts(fields: Fields) -> tuple[int, ...]:
 
 
 # --- the observer itself ---------------------------------------------------------------------------------------------
-
 OWN: Final = (
     Field("class", 4), Field("suite", 14), Field("can", 7), Field("facing", 2, -1.0),
     Field("velocity", 3, -FASTEST, FASTEST), Field("feet"), Field("altitude"), Field("hp"), Field("legs"),
@@ -79,17 +77,12 @@ OWN: Final = (
 ) = starts(OWN)  # fmt: skip
 
 # --- friends and enemies ---------------------------------------------------------------------------------------------
-
-ICON: Final = (
-    Field("place", 3, -FARTHEST, FARTHEST), Field("near"), Field("bearing", 2, -1.0), Field("class", 4),
-)  # fmt: skip
+ICON: Final = (Field("place", 3, -FARTHEST, FARTHEST), Field("near"), Field("bearing", 2, -1.0), Field("class", 4))
 STATUS: Final = (
     Field("velocity", 3, -FASTEST, FASTEST), Field("facing", 2, -1.0), Field("hp"), Field("heat", high=2.0),
     Field("stability"), Field("fallen"), Field("legged"), Field("shut"),
 )  # fmt: skip
-(
-    PLACE, NEARNESS, BEARING, CLASS, VELOCITY, FACING, HP, HEAT, STABILITY, FALLEN, LEGGED, SHUT,
-) = starts(ICON + STATUS)  # fmt: skip
+PLACE, NEARNESS, BEARING, CLASS, VELOCITY, FACING, HP, HEAT, STABILITY, FALLEN, LEGGED, SHUT = starts(ICON + STATUS)
 
 FRIEND: Final = (
     *ICON, *STATUS, Field("same_pack"), Field("commands_me"), Field("under_me"),
@@ -111,7 +104,6 @@ ENEMY: Final = (
 ) = starts(ENEMY)[len(ICON + STATUS) :]  # fmt: skip
 
 # --- the ground around -----------------------------------------------------------------------------------------------
-
 CELLS: Final = 11  # on a side; row 0 is farthest ahead, column 0 farthest left
 CELL: Final = 1.5  # voxels between two cells' middles
 QUARTERS: Final = 4  # map values are whole quarters: 4 means 1
@@ -122,14 +114,11 @@ CHANNELS: Final = (
 WALL, COVER, HAZARD, SCAR, ZONE, SMOKE_CHANNEL = starts(CHANNELS)
 
 # --- for the critic alone --------------------------------------------------------------------------------------------
-
 STATE: Final = (
     Field("time"), Field("score", 2, high=2.0), Field("share", 2), Field("tonnage", 2), Field("living", 2),
     Field("hp", 2), Field("zone_radius"),
 )  # fmt: skip
-(
-    STATE_TIME, STATE_SCORE, STATE_SHARE, STATE_TONNAGE, STATE_LIVING, STATE_HP, STATE_ZONE_RADIUS,
-) = starts(STATE)  # fmt: skip
+STATE_TIME, STATE_SCORE, STATE_SHARE, STATE_TONNAGE, STATE_LIVING, STATE_HP, STATE_ZONE_RADIUS = starts(STATE)
 MECH_STATE: Final = (
     Field("own"), Field("alive"), Field("class", 4), Field("place", 3, -FARTHEST, FARTHEST),
     Field("velocity", 3, -FASTEST, FASTEST), Field("facing", 2, -1.0), Field("hp"), Field("legs"),
@@ -142,39 +131,22 @@ MECH_STATE: Final = (
 ) = starts(MECH_STATE)  # fmt: skip
 
 # --- legal actions ---------------------------------------------------------------------------------------------------
-
 ORDER_KINDS: Final = 6  # none and five
 LEGAL_MOVE, LEGAL_BUTTONS, LEGAL_EWAR, LEGAL_TARGET = 0, 4, 9, 12  # then order kinds, then order addressees
 
 # --- suites as arrays over their ids ---------------------------------------------------------------------------------
+(
+    _, CONTACT_SLOTS, _RANGE, FIDELITY, SQUAD_SLOTS, SQUAD_DETAIL, SEES_FIGHTS, _ORDERS, GETS_REPORTS, INTEL_SLOTS,
+) = columns(SUITES)  # fmt: skip
+GIVES_ORDERS: Final = _ORDERS != NO_ORDERS
+# (suites, 14), all in [0, 1]: which one, then what it can do.
+DESCRIPTORS: Final = np.column_stack([
+    np.eye(len(SUITES)), CONTACT_SLOTS / 20, (_RANGE - 0.8) / 0.7, FIDELITY, SQUAD_DETAIL / 2, SEES_FIGHTS,
+    GIVES_ORDERS, GETS_REPORTS, INTEL_SLOTS > 5,
+]).astype(np.float32).clip(0.0, 1.0)  # fmt: skip
 
-CONTACT_SLOTS: Final = np.array([suite.contact_slots for suite in SUITES])
-FIDELITY: Final = np.array([suite.fidelity for suite in SUITES])
-SQUAD_SLOTS: Final = np.array([suite.squad_slots for suite in SUITES])
-SQUAD_DETAIL: Final = np.array([suite.squad_detail for suite in SUITES])
-SEES_FIGHTS: Final = np.array([suite.sees_squad_fights for suite in SUITES])
-GIVES_ORDERS: Final = np.array([suite.orders != NO_ORDERS for suite in SUITES])
-GETS_REPORTS: Final = np.array([suite.contact_reports for suite in SUITES])
-INTEL_SLOTS: Final = np.array([suite.intel_slots for suite in SUITES])
-
-
-def _descriptors() -> npt.NDArray[np.float32]:
-    """(suites, 14), all in [0, 1]: which one, then what it can do."""
-    rows = [
-        [float(other is suite) for other in SUITES]
-        + [suite.contact_slots / 20, (suite.sensor_range - 0.8) / 0.7, suite.fidelity, suite.squad_detail / 2]
-        + [float(suite.sees_squad_fights), float(suite.orders != NO_ORDERS), float(suite.contact_reports)]
-        + [float(suite.intel_slots > 5)]
-        for suite in SUITES
-    ]
-    return np.array(rows, np.float32).clip(0.0, 1.0)
-
-
-DESCRIPTORS: Final = _descriptors()
 
 # --- layout and schema -----------------------------------------------------------------------------------------------
-
-
 class Layout(NamedTuple):
     """How many slots the groups have."""
 
@@ -193,12 +165,8 @@ def layout_of(roster: Roster) -> Layout:
     """The slots of a roster: all friends and all enemies, as far as any display goes; never fewer than one."""
     members = roster.members()
     largest = int(np.bincount(members.team).max())
-    return Layout(
-        mechs=len(members.team),
-        friends=min(max(largest - 1, 1), MOST_FRIENDS),
-        enemies=min(largest, MOST_ENEMIES),
-        pack=int(np.bincount(members.pack).max()),
-    )
+    friends, enemies = min(max(largest - 1, 1), MOST_FRIENDS), min(largest, MOST_ENEMIES)
+    return Layout(len(members.team), friends, enemies, pack=int(np.bincount(members.pack).max()))
 
 
 def legal_fields(layout: Layout) -> Fields:
@@ -234,11 +202,8 @@ def schema(layout: Layout) -> dict[str, Any]:
     }  # fmt: skip
     text = json.dumps({"meaning": MEANING, "fields": meanings, "units": units}, sort_keys=True)
     groups = meanings | {"legal": _listed(legal_fields(layout))}
-    return {
-        "version": hashlib.sha256(text.encode()).hexdigest()[:16],
-        "units": units,
-        "groups": {
-            name: {"shape": shapes[name], "dtype": DTYPES.get(name, "float32"), "fields": fields}
-            for name, fields in groups.items()
-        },
+    told = {
+        name: {"shape": shapes[name], "dtype": DTYPES.get(name, "float32"), "fields": fields}
+        for name, fields in groups.items()
     }
+    return {"version": hashlib.sha256(text.encode()).hexdigest()[:16], "units": units, "groups": told}

@@ -41,21 +41,10 @@ def ground_of(world: World) -> Ground:
     battles, height, width = world.blocked.shape
     columns = height * width
     return Ground(
-        blocked=world.blocked.reshape(battles, columns),
-        opaque=world.opaque.reshape(battles, columns),
-        toll=world.toll.reshape(battles, -1, columns),
-        material=world.material.reshape(battles, HEIGHT, columns),
-        scars=np.zeros((battles, columns), np.uint8),
-        size=(width, height),
-    )
-
-
-@kernel
-def on_debris(material: npt.NDArray[np.uint8], cell: np.uint64, low: int, wall: int) -> bool:
-    """Whether a body of this height would stand on a debris field there, after a step up or without."""
-    if wall == 2:
-        return bool(material[low, cell] == DEBRIS)
-    return bool(low > 0 and material[low - 1, cell] == DEBRIS)
+        world.blocked.reshape(battles, columns), world.opaque.reshape(battles, columns),
+        world.toll.reshape(battles, -1, columns), world.material.reshape(battles, HEIGHT, columns),
+        scars=np.zeros((battles, columns), np.uint8), size=(width, height),
+    )  # fmt: skip
 
 
 @kernel
@@ -85,7 +74,8 @@ def survey(mech: Record, gait: int, ground: Ground, b: int, out: Picture) -> Non
                 elif bits & step:
                     wall = 4 if bits & over else 2
                 out[at.WALL, r, c] = wall
-                if wall < 4 and on_debris(ground.material[b], cell, low, wall):
+                under = low if wall == 2 else low - 1  # the layer it would stand on, after a step up or without
+                if wall < 4 and under >= 0 and ground.material[b, under, cell] == DEBRIS:
                     out[at.HAZARD, r, c] = 1
             if hidden != 0:
                 out[at.COVER, r, c] = 2 * (hidden >> centre & np.uint32(1)) + 2 * (hidden >> head & np.uint32(1))

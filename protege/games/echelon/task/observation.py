@@ -12,36 +12,15 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from protege.games.echelon.rules.battle import (
-    COUNTERING,
-    JAMMING,
-    MESSAGE,
-    ORDER_TICKS,
-    Battle,
-    Record,
-    enemies_of,
-    squared_distance,
-)
+from protege.games.echelon.rules.battle import MESSAGE, ORDER_TICKS, VENT, Battle, Record, enemies_of, squared_distance
 from protege.games.echelon.rules.outcome import score_to_win
 from protege.games.echelon.rules.weapons import has_bit
+from protege.games.echelon.task import displays
 from protege.games.echelon.task import features as at
-from protege.games.echelon.task.displays import (
-    Indices,
-    Keys,
-    Values,
-    ahead,
-    aside,
-    bounded,
-    list_contacts,
-    list_friends,
-    list_reports,
-    show_enemy,
-    show_friend,
-)
+from protege.games.echelon.task.displays import Indices, Keys, Values, ahead, aside, bounded
 from protege.games.echelon.task.features import Layout
-from protege.games.echelon.task.legal import Flags, mark_choices, mark_controls, mark_nothing
 from protege.games.echelon.task.local_map import Ground, Picture, draw_circles, ground_of, note_scars, survey
-from protege.games.echelon.world.mechs import NOBODY, Records, Rules
+from protege.games.echelon.world.mechs import HAZARD_HEAT, NOBODY, Records, Rules
 from protege.games.echelon.world.paths import distance_at, waypoint
 from protege.games.echelon.world.sight import TOUCH, Columns, footprint, highest_layer, layers
 from protege.games.echelon.world.voxels import World
@@ -50,6 +29,9 @@ from protege.kernels import kernel
 HOT: Final = 0.85  # of the heat capacity
 WATCHED: Final = 8.0  # voxels
 TONNAGE: Final = 500.0
+COOLEST: Final = float(-HAZARD_HEAT.min())  # what ground can take off a mech's heat, per second
+
+Flags = npt.NDArray[np.bool_]
 
 
 class Observation(NamedTuple):
@@ -80,47 +62,35 @@ class Scratch(NamedTuple):
 
 
 def empty_observation(battles: int, layout: Layout) -> Observation:
-    """Arrays to observe into."""
     rows = (battles, layout.mechs)
     friends, enemies = (*rows, layout.friends), (*rows, layout.enemies)
     return Observation(
         own=np.zeros((*rows, at.width(at.OWN)), np.float32),
-        friends=np.zeros((*friends, at.width(at.FRIEND)), np.float32),
-        friend_mask=np.zeros(friends, np.bool_),
+        friends=np.zeros((*friends, at.width(at.FRIEND)), np.float32), friend_mask=np.zeros(friends, np.bool_),
         friend_index=np.full(friends, NOBODY, np.int16),
-        enemies=np.zeros((*enemies, at.width(at.ENEMY)), np.float32),
-        enemy_mask=np.zeros(enemies, np.bool_),
+        enemies=np.zeros((*enemies, at.width(at.ENEMY)), np.float32), enemy_mask=np.zeros(enemies, np.bool_),
         enemy_index=np.full(enemies, NOBODY, np.int16),
         map=np.zeros((*rows, len(at.CHANNELS), at.CELLS, at.CELLS), np.int8),
         messages=np.zeros((*rows, layout.pack, MESSAGE), np.float32),
-        legal=np.zeros((*rows, layout.legal), np.bool_),
-        alive=np.zeros(rows, np.bool_),
+        legal=np.zeros((*rows, layout.legal), np.bool_), alive=np.zeros(rows, np.bool_),
         state=np.zeros((battles, 2, at.width(at.STATE)), np.float32),
         mechs=np.zeros((battles, 2, layout.mechs, at.width(at.MECH_STATE)), np.float32),
-    )
+    )  # fmt: skip
 
 
 def make_scratch(world: World, layout: Layout, rules: Rules) -> Scratch:
-    """Room for the battles of these maps."""
     tables = rules.tables()
     waits = np.ones((len(tables.chassis), 4))
     for kind, weapon in zip(*np.nonzero(tables.trigger >= 0)):
         timer, ticks = tables.weapons["timer"][weapon], tables.weapons["cooldown_ticks"][weapon]
         waits[kind, timer] = max(waits[kind, timer], ticks)
-    return Scratch(
-        walk=np.zeros((len(world.seed), layout.mechs)),
-        keys=np.zeros((len(world.seed), max(layout.friends, layout.enemies))),
-        waits=waits,
-        ground=ground_of(world),
-    )
+    keys = np.zeros((len(world.seed), max(layout.friends, layout.enemies)))
+    return Scratch(np.zeros((len(world.seed), layout.mechs)), keys, waits, ground_of(world))
 
 
 # --- the observer itself ---------------------------------------------------------------------------------------------
-
-
 @kernel
 def show_condition(battle: Battle, mech: Record, waits: Keys, blocked: Columns, own: Values) -> None:
-    """What a mech knows of its own body."""
     rules, chassis = battle.rules, battle.rules.chassis[mech.kind]
     foot = mech.z - mech.half_height
     heat = mech.heat / chassis.heat_capacity
@@ -165,12 +135,18 @@ def show_role(battle: Battle, mech: Record, own: Values) -> None:
 
 
 @kernel
-def show_battle(battle: Battle, zone: Keys, walk: float, mech: Record, own: Values) -> None:
-    """Where the zone is, and how the battle stands."""
+def show_battle(battle: Battle, world: World, b: int, walk: float, mech: Record, own: Values) -> None:
+    """Where the zone is, which way to walk there, and how the battle stands."""
+    zone, feet = world.zone[b], mech.z - mech.half_height
+    x, y = waypoint(world, b, battle.rules.chassis[mech.kind].gait, mech.x, mech.y, feet)
+    dx, dy = x - mech.x, y - mech.y
+    length = sqrt(dx * dx + dy * dy)
+    if length > 0.0 and not mech.inside:
+        own[at.OWN_WAY], own[at.OWN_WAY + 1] = ahead(mech, dx, dy) / length, aside(mech, dx, dy) / length
     dx, dy = zone[0] - mech.x, zone[1] - mech.y
     own[at.OWN_ZONE] = bounded(ahead(mech, dx, dy) / at.LENGTH, at.FARTHEST)
     own[at.OWN_ZONE + 1] = bounded(aside(mech, dx, dy) / at.LENGTH, at.FARTHEST)
-    own[at.OWN_ZONE + 2] = -(mech.z - mech.half_height) / at.LENGTH
+    own[at.OWN_ZONE + 2] = -feet / at.LENGTH
     own[at.OWN_ZONE_RADIUS], own[at.OWN_INSIDE] = zone[2] / at.LENGTH, mech.inside
     own[at.OWN_WALK] = min(walk / at.LENGTH, at.FARTHEST)
     goal, team = score_to_win(battle), mech.team
@@ -186,21 +162,12 @@ def show_battle(battle: Battle, zone: Keys, walk: float, mech: Record, own: Valu
 
 
 @kernel
-def show_way(world: World, b: int, gait: int, mech: Record, own: Values) -> None:
-    """Which way to walk to the zone."""
-    x, y = waypoint(world, b, gait, mech.x, mech.y, mech.z - mech.half_height)
-    dx, dy = x - mech.x, y - mech.y
-    length = sqrt(dx * dx + dy * dy)
-    if length > 0.0 and not mech.inside:
-        own[at.OWN_WAY], own[at.OWN_WAY + 1] = ahead(mech, dx, dy) / length, aside(mech, dx, dy) / length
-
-
-@kernel
 def show_senses(battle: Battle, i: int, own: Values) -> None:
     """Sensors, noise, and whether an enemy near by looks on."""
     mech, rules = battle.mechs[i], battle.rules
     own[at.OWN_QUALITY], own[at.OWN_JAM] = mech.quality / rules.quality_max, mech.jam
-    own[at.OWN_EWAR], own[at.OWN_EWAR + 1] = mech.ewar == JAMMING, mech.ewar == COUNTERING
+    if mech.ewar != 0:
+        own[at.OWN_EWAR + mech.ewar - 1] = 1.0
     for quadrant in range(4):
         if mech.sound[quadrant] > 0.0:
             own[at.OWN_SOUND + quadrant] = min(log1p(mech.sound[quadrant]) / 5.0, 1.0)
@@ -230,9 +197,6 @@ def show_wishes(battle: Battle, i: int, own: Values) -> None:
         dx, dy = battle.mechs[whom].x - mech.x, battle.mechs[whom].y - mech.y
         own[at.OWN_ORDER_PLACE] = bounded(ahead(mech, dx, dy) / at.LENGTH, at.FARTHEST)
         own[at.OWN_ORDER_PLACE + 1] = bounded(aside(mech, dx, dy) / at.LENGTH, at.FARTHEST)
-
-
-# --- for the critic alone --------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -289,7 +253,46 @@ def show_state(battle: Battle, zone: Keys, waits: Keys, team: int, state: Values
         state[at.STATE_HP + n] = left / max(whole, 1.0)
 
 
-# --- the way to the zone ---------------------------------------------------------------------------------------------
+# --- legal actions ---------------------------------------------------------------------------------------------------
+# What is marked illegal changes nothing if it is asked for; what is legal may still find no target.
+
+
+@kernel
+def mark_controls(battle: Battle, mech: Record, legal: Flags) -> None:
+    """Movement, buttons and electronic warfare: what can have an effect within the next decision."""
+    rules, chassis = battle.rules, battle.rules.chassis[mech.kind]
+    cooling = (chassis.dissipation + COOLEST) * rules.dt * rules.ticks_per_decision
+    if mech.shut and mech.heat - cooling > chassis.heat_capacity:  # shut down during all of the decision
+        return
+    legal[at.LEGAL_BUTTONS + VENT] = True
+    if chassis.has_ewar:
+        legal[at.LEGAL_EWAR : at.LEGAL_TARGET] = True
+    if mech.fallen > rules.ticks_per_decision:
+        return
+    legal[at.LEGAL_MOVE] = legal[at.LEGAL_MOVE + 1] = legal[at.LEGAL_MOVE + 3] = True
+    legal[at.LEGAL_MOVE + 2] = chassis.jet > 0.0
+    for weapon in range(rules.trigger.shape[1]):
+        button = rules.trigger[mech.kind, weapon]
+        if button >= 0 and mech.wait[battle.rules.weapons[weapon].timer] <= rules.ticks_per_decision:
+            legal[at.LEGAL_BUTTONS + button] = True
+
+
+@kernel
+def mark_choices(battle: Battle, i: int, friends: Indices, enemies: Indices, legal: Flags) -> None:
+    """Targets by slot, and orders from commanders to those they see."""
+    for n in range(len(enemies)):
+        legal[at.LEGAL_TARGET + n] = enemies[n] != NOBODY
+    if not at.GIVES_ORDERS[battle.mechs[i].suite]:
+        return
+    orders = at.LEGAL_TARGET + len(enemies) + 1
+    for n in range(len(friends)):
+        if friends[n] != NOBODY and battle.mechs[friends[n]].leader == i:
+            legal[orders : orders + at.ORDER_KINDS] = True
+            legal[orders + at.ORDER_KINDS + n] = True
+
+
+# --- all of it -------------------------------------------------------------------------------------------------------
+# A kernel for each part, called one after the other: as one, the compiler makes them half as fast.
 
 
 @kernel
@@ -304,129 +307,92 @@ def measure_walks(records: Records, world: World, walk: Keys, first: int, last: 
                 walk[b, i] = distance_at(world, b, gait, mech.x, mech.y, mech.z - mech.half_height)
 
 
-# --- all of it -------------------------------------------------------------------------------------------------------
-# A kernel for each part, called one after the other: as one, the compiler makes them half as fast.
+@kernel
+def show_selves(battle: Battle, world: World, b: int, walk: Keys, waits: Keys, own: Values, alive: Flags) -> None:
+    for i in range(battle.count):
+        mech, row = battle.mechs[i], own[i]
+        row[:] = 0.0
+        alive[i] = mech.alive
+        if mech.alive:
+            show_role(battle, mech, row)
+            show_condition(battle, mech, waits, world.blocked[b], row)
+            show_battle(battle, world, b, walk[i], mech, row)
+            show_senses(battle, i, row)
+            show_wishes(battle, i, row)
 
 
 @kernel
-def show_selves(
-    records: Records, world: World, walk: Keys, waits: Keys, own: Values, alive: Flags, first: int, last: int
-) -> None:
-    """What every mech knows of itself and of the battle."""
-    for b in range(first, last):
-        battle = records[b]
-        for i in range(battle.count):
-            mech, row = battle.mechs[i], own[b, i]
-            row[:] = 0.0
-            alive[b, i] = mech.alive
-            if mech.alive:
-                show_role(battle, mech, row)
-                show_condition(battle, mech, waits, world.blocked[b], row)
-                show_battle(battle, world.zone[b], walk[b, i], mech, row)
-                show_way(world, b, battle.rules.chassis[mech.kind].gait, mech, row)
-                show_senses(battle, i, row)
-                show_wishes(battle, i, row)
+def show_friends(battle: Battle, keys: Keys, rows: Values, mask: Flags, index: Indices) -> None:
+    for i in range(battle.count):
+        rows[i], mask[i], index[i] = 0.0, False, NOBODY
+        if battle.mechs[i].alive:
+            for n in range(displays.list_friends(battle, i, index[i], keys)):
+                mask[i, n] = True
+                displays.show_friend(battle, i, index[i, n], rows[i, n])
 
 
 @kernel
-def show_friends(
-    records: Records, keys: Keys, rows: Values, mask: Flags, index: Indices, first: int, last: int
-) -> None:
-    """The friends on everybody's display."""
-    for b in range(first, last):
-        battle = records[b]
-        for i in range(battle.count):
-            rows[b, i], mask[b, i], index[b, i] = 0.0, False, NOBODY
-            if battle.mechs[i].alive:
-                slots = index[b, i]
-                for n in range(list_friends(battle, i, slots, keys[b])):
-                    mask[b, i, n] = True
-                    show_friend(battle, i, slots[n], rows[b, i, n])
-
-
-@kernel
-def show_enemies(
-    records: Records, keys: Keys, own: Values, rows: Values, mask: Flags, index: Indices, first: int, last: int
-) -> None:
+def show_enemies(battle: Battle, keys: Keys, own: Values, rows: Values, mask: Flags, index: Indices) -> None:
     """The contacts and reports on everybody's display, and in `own` how many they are."""
-    for b in range(first, last):
-        battle = records[b]
-        for i in range(battle.count):
-            rows[b, i], mask[b, i], index[b, i] = 0.0, False, NOBODY
-            mech = battle.mechs[i]
-            if mech.alive:
-                slots = index[b, i]
-                contacts = list_contacts(battle, i, slots, keys[b])
-                known = list_reports(battle, i, slots, keys[b], contacts)
-                for n in range(known):
-                    mask[b, i, n] = True
-                    show_enemy(battle, i, slots[n], n >= contacts, rows[b, i, n])
-                own[b, i, at.OWN_CONTACTS] = contacts / at.CONTACT_SLOTS[mech.suite]
-                own[b, i, at.OWN_CONTACTS + 1] = (known - contacts) / at.INTEL_SLOTS[mech.suite]
+    for i in range(battle.count):
+        rows[i], mask[i], index[i] = 0.0, False, NOBODY
+        mech = battle.mechs[i]
+        if mech.alive:
+            contacts = displays.list_contacts(battle, i, index[i], keys)
+            known = displays.list_reports(battle, i, index[i], keys, contacts)
+            for n in range(known):
+                mask[i, n] = True
+                displays.show_enemy(battle, i, index[i, n], n >= contacts, rows[i, n])
+            own[i, at.OWN_CONTACTS] = contacts / at.CONTACT_SLOTS[mech.suite]
+            own[i, at.OWN_CONTACTS + 1] = (known - contacts) / at.INTEL_SLOTS[mech.suite]
 
 
 @kernel
-def show_messages(records: Records, messages: Values, first: int, last: int) -> None:
-    """What everybody's pack said."""
-    for b in range(first, last):
-        battle = records[b]
-        for i in range(battle.count):
-            messages[b, i] = 0.0
-            heard = 0
-            for j in range(battle.count if battle.mechs[i].alive else 0):
-                if battle.mechs[j].pack == battle.mechs[i].pack:
-                    for n in range(MESSAGE):
-                        messages[b, i, heard, n] = battle.messages[j, n]
-                    heard += 1
+def show_messages(battle: Battle, messages: Values) -> None:
+    for i in range(battle.count):
+        messages[i] = 0.0
+        heard = 0
+        for j in range(battle.count if battle.mechs[i].alive else 0):
+            if battle.mechs[j].pack == battle.mechs[i].pack:
+                for n in range(MESSAGE):
+                    messages[i, heard, n] = battle.messages[j, n]
+                heard += 1
 
 
 @kernel
-def show_ground(records: Records, zones: Keys, ground: Ground, pictures: Picture, first: int, last: int) -> None:
-    """The ground around everybody."""
-    for b in range(first, last):
-        battle = records[b]
-        note_scars(battle, ground.scars[b])
-        for i in range(battle.count):
-            mech = battle.mechs[i]
-            pictures[b, i] = 0
-            if mech.alive:
-                survey(mech, battle.rules.chassis[mech.kind].gait, ground, b, pictures[b, i])
-                draw_circles(battle, zones[b], mech, pictures[b, i])
+def show_ground(battle: Battle, zone: Keys, ground: Ground, b: int, pictures: Picture) -> None:
+    note_scars(battle, ground.scars[b])
+    for i in range(battle.count):
+        mech = battle.mechs[i]
+        pictures[i] = 0
+        if mech.alive:
+            survey(mech, battle.rules.chassis[mech.kind].gait, ground, b, pictures[i])
+            draw_circles(battle, zone, mech, pictures[i])
 
 
 @kernel
-def mark_legal(records: Records, friends: Indices, enemies: Indices, legal: Flags, first: int, last: int) -> None:
-    """What everybody may do."""
-    for b in range(first, last):
-        battle = records[b]
-        for i in range(battle.count):
-            mark_nothing(enemies.shape[2], legal[b, i])
-            if battle.mechs[i].alive:
-                mark_controls(battle, battle.mechs[i], legal[b, i])
-                mark_choices(battle, i, friends[b, i], enemies[b, i], legal[b, i])
-
-
-@kernel
-def show_states(
-    records: Records, zones: Keys, waits: Keys, states: Values, mechs: Values, first: int, last: int
-) -> None:
-    """The whole battles, from both sides."""
-    for b in range(first, last):
-        for team in range(2):
-            show_state(records[b], zones[b], waits, team, states[b, team], mechs[b, team])
+def mark_legal(battle: Battle, friends: Indices, enemies: Indices, legal: Flags) -> None:
+    """What everybody may do; the dead only what does nothing: no warfare, no target, no order."""
+    orders = at.LEGAL_TARGET + enemies.shape[1] + 1
+    for i in range(battle.count):
+        legal[i] = False
+        legal[i, at.LEGAL_EWAR] = legal[i, orders - 1] = legal[i, orders] = True
+        if battle.mechs[i].alive:
+            mark_controls(battle, battle.mechs[i], legal[i])
+            mark_choices(battle, i, friends[i], enemies[i], legal[i])
 
 
 @kernel
 def observe(records: Records, world: World, scratch: Scratch, out: Observation, first: int, last: int) -> None:
-    """Battles first..last-1 as they are now; `scratch.walk` must be up to date.
-
-    One kernel for all of it, because threads wait for each other between kernels.
-    """
+    """Battles first..last-1 as they are now; `scratch.walk` must be up to date."""
+    # One kernel for all of it, because threads wait for each other between kernels.
     for b in range(first, last):
-        show_selves(records, world, scratch.walk, scratch.waits, out.own, out.alive, b, b + 1)
-        show_friends(records, scratch.keys, out.friends, out.friend_mask, out.friend_index, b, b + 1)
-        show_enemies(records, scratch.keys, out.own, out.enemies, out.enemy_mask, out.enemy_index, b, b + 1)
-        show_messages(records, out.messages, b, b + 1)
-        show_ground(records, world.zone, scratch.ground, out.map, b, b + 1)
-        mark_legal(records, out.friend_index, out.enemy_index, out.legal, b, b + 1)
-        show_states(records, world.zone, scratch.waits, out.state, out.mechs, b, b + 1)
+        battle, zone, waits, keys = records[b], world.zone[b], scratch.waits, scratch.keys[b]
+        show_selves(battle, world, b, scratch.walk[b], waits, out.own[b], out.alive[b])
+        show_friends(battle, keys, out.friends[b], out.friend_mask[b], out.friend_index[b])
+        show_enemies(battle, keys, out.own[b], out.enemies[b], out.enemy_mask[b], out.enemy_index[b])
+        show_messages(battle, out.messages[b])
+        show_ground(battle, zone, scratch.ground, b, out.map[b])
+        mark_legal(battle, out.friend_index[b], out.enemy_index[b], out.legal[b])
+        for team in range(2):
+            show_state(battle, zone, waits, team, out.state[b, team], out.mechs[b, team])

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from protege import ProtegeError
-from protege.games.echelon.rules.battle import ASSIST, BY_TIME, FRIENDLY_KILL, KILL, Battle, Record
+from protege.games.echelon.rules.battle import BY_TIME, Battle, Record
+from protege.games.echelon.rules.events import ASSIST, FRIENDLY_KILL, KILL
 from protege.games.echelon.rules.outcome import score_to_win
 from protege.games.echelon.world.mechs import NOBODY, Records
 from protege.kernels import kernel
@@ -82,15 +83,6 @@ def potential(battle: Battle, mech: Record, walk: float, weights: Record) -> flo
 
 
 @kernel
-def update_reward_state(battle: Battle, mech: Record, walk: float, weights: Record, state: Record) -> None:
-    """Note how things stand."""
-    state.potential = potential(battle, mech, walk, weights)
-    state.dealt, state.friendly, state.alive = mech.dealt, mech.friendly, mech.alive
-    state.kills, state.friendly_kills = mech.tally[KILL], mech.tally[FRIENDLY_KILL]
-    state.assists = mech.tally[ASSIST]
-
-
-@kernel
 def earn(
     battle: Battle, mech: Record, walk: float, weights: Record, state: Record, per_assist: float, parts: Values
 ) -> float:
@@ -112,33 +104,25 @@ def earn(
 
 
 @kernel
-def assist_fraction(battle: Battle, team: int, reward_state: Records) -> float:
-    """Which fraction of an assist's worth each gets: the helpers of a kill divide it."""
-    kills, assists = 0, 0
-    for i in range(battle.count):
-        mech = battle.mechs[i]
-        if mech.team == team:
-            kills += mech.tally[KILL] - reward_state[i].kills
-            assists += mech.tally[ASSIST] - reward_state[i].assists
-    return min(kills / assists, 1.0) if assists > 0 else 0.0
-
-
-@kernel
 def reward_team(
     battle: Battle, team: int, walks: Walks, weights: Record, reward_state: Records, reward: Values, parts: Any
 ) -> None:
-    """One decision, one team."""
     held = battle.rules.dt * battle.rules.ticks_per_decision / score_to_win(battle)
     lead = weights.score * (battle.share[team] - battle.share[1 - team]) * held
     result = 0.0
     if battle.over and battle.winner != NOBODY:
         result = weights.outcome if battle.winner == team else -weights.outcome
-    per_assist, total = assist_fraction(battle, team, reward_state), 0.0
+    kills, assists, total = 0, 0, 0.0
     for i in range(battle.count):
         mech = battle.mechs[i]
         if mech.team == team:
-            parts[i] = 0.0
-            reward[i] = 0.0
+            kills += mech.tally[KILL] - reward_state[i].kills
+            assists += mech.tally[ASSIST] - reward_state[i].assists
+    per_assist = min(kills / assists, 1.0) if assists > 0 else 0.0  # the helpers of a kill divide an assist's worth
+    for i in range(battle.count):
+        mech = battle.mechs[i]
+        if mech.team == team:
+            parts[i], reward[i] = 0.0, 0.0
             if reward_state[i].alive:
                 reward[i] = earn(battle, mech, walks[i], weights, reward_state[i], per_assist, parts[i])
             parts[i, SCORE], parts[i, OUTCOME] = lead, result
@@ -150,22 +134,24 @@ def reward_team(
 
 
 @kernel
+def reset_reward_state(records: Records, walks: Walks, weights: Records, reward_state: Records, b: int) -> None:
+    """Note how things stand in a battle: nothing has been earned since."""
+    battle = records[b]
+    for i in range(battle.count):
+        mech, state = battle.mechs[i], reward_state[b, i]
+        state.potential = potential(battle, mech, walks[b, i], weights[0])
+        state.dealt, state.friendly, state.alive = mech.dealt, mech.friendly, mech.alive
+        state.kills, state.friendly_kills = mech.tally[KILL], mech.tally[FRIENDLY_KILL]
+        state.assists = mech.tally[ASSIST]
+
+
+@kernel
 def compute_rewards(
     records: Records, walks: Walks, weights: Records, reward_state: Records, reward: Values, parts: Values, first: int,
     last: int,
 ) -> None:  # fmt: skip
     """The last decision of battles first..last-1; `parts` are what the reward is made of before the team divides it."""
     for b in range(first, last):
-        battle = records[b]
         for team in range(2):
-            reward_team(battle, team, walks[b], weights[0], reward_state[b], reward[b], parts[b])
-        for i in range(battle.count):
-            update_reward_state(battle, battle.mechs[i], walks[b, i], weights[0], reward_state[b, i])
-
-
-@kernel
-def reset_reward_state(records: Records, walks: Walks, weights: Records, reward_state: Records, b: int) -> None:
-    """A battle begins: nothing has been earned."""
-    battle = records[b]
-    for i in range(battle.count):
-        update_reward_state(battle, battle.mechs[i], walks[b, i], weights[0], reward_state[b, i])
+            reward_team(records[b], team, walks[b], weights[0], reward_state[b], reward[b], parts[b])
+        reset_reward_state(records, walks, weights, reward_state, b)

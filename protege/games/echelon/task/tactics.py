@@ -13,22 +13,8 @@ import numpy.typing as npt
 
 from protege.games.echelon.rules.battle import COUNTERING, JAMMING, VENT, Battle, Record, enemies_of, squared_distance
 from protege.games.echelon.rules.weapons import has_bit, painted_for, within_arc
-from protege.games.echelon.world.mechs import (
-    AUTOCANNON,
-    FLAMER,
-    GAUSS,
-    HEAVY,
-    LASER,
-    LAVA,
-    LIGHT,
-    MISSILE,
-    NOBODY,
-    NOT_CARRIED,
-    PAINTER,
-    SMOKE,
-    TICK_S,
-    Records,
-)
+from protege.games.echelon.world import mechs
+from protege.games.echelon.world.mechs import AUTOCANNON, GAUSS, MISSILE, NOBODY, NOT_CARRIED, PAINTER, SMOKE, Records
 from protege.games.echelon.world.paths import LAVA_TOLL, waypoint
 from protege.games.echelon.world.routes import SHIFT
 from protege.games.echelon.world.sight import CLEAR, trace
@@ -36,7 +22,9 @@ from protege.games.echelon.world.voxels import World
 from protege.kernels import kernel
 
 Zone = npt.NDArray[np.float64]  # x, y, radius
-DECISION_S: Final = 5 * TICK_S
+Way = tuple[float, float]  # in the map's directions
+Buttons = npt.NDArray[np.uint8]
+DECISION_S: Final = 5 * mechs.TICK_S
 
 # What a player keeps in mind about one mech between decisions.
 MIND: Final = np.dtype(
@@ -94,11 +82,9 @@ class Level:
         """(1,): the same as kernels take it: angles in radians, times in decisions."""
         numbers = {name: value for name, value in vars(self).items() if name != "name"}
         numbers |= {"aim_error": radians(self.aim_error_deg), "reaction": round(self.reaction_s / DECISION_S)}
-        kinds = [
-            (name, np.float64 if isinstance(value, float | tuple) else np.int64, np.shape(value))
-            for name, value in numbers.items()
-        ]
-        return np.array([tuple(numbers.values())], np.dtype(kinds, align=True))
+        types = [np.float64 if isinstance(value, float | tuple) else np.int64 for value in numbers.values()]
+        fields = list(zip(numbers, types, map(np.shape, numbers.values())))
+        return np.array([tuple(numbers.values())], np.dtype(fields, align=True))
 
 
 @kernel
@@ -109,23 +95,11 @@ def hypot(x: float, y: float) -> float:
 
 @kernel
 def near(mech: Record, other: Record, reach: float) -> bool:
-    """Whether two mechs are within so many voxels of each other."""
     return squared_distance(mech, other) <= reach * reach
 
 
 # --- whom to shoot ---------------------------------------------------------------------------------------------------
-
 WORD: Final = 64.0  # experts tell their pack whom they fight, as (index + 1) / WORD in the first number of a message
-
-
-@kernel
-def comrades_on(battle: Battle, mech: Record, whom: int) -> int:
-    """How many of its pack said that they fight this enemy."""
-    count = 0
-    for k in range(battle.count):
-        if battle.mechs[k].pack == mech.pack and battle.messages[k, 0] * WORD - 1.0 == whom:
-            count += 1
-    return count
 
 
 @kernel
@@ -144,7 +118,10 @@ def appeal(battle: Battle, mech: Record, whom: int, mind: Record, skill: Record)
     if dx * enemy.cos + dy * enemy.sin >= rules.cos_rear * hypot(dx, dy):
         worth += skill.worth_back
     if skill.worth_joined > 0.0:
-        worth += skill.worth_joined * min(comrades_on(battle, mech, whom), 4)
+        comrades = 0  # who said that they fight this enemy
+        for k in range(battle.count):
+            comrades += battle.mechs[k].pack == mech.pack and battle.messages[k, 0] * WORD - 1.0 == whom
+        worth += skill.worth_joined * min(comrades, 4)
     return worth
 
 
@@ -166,17 +143,15 @@ def choose_target(battle: Battle, mech: Record, mind: Record, skill: Record) -> 
 
 
 # --- where to go -----------------------------------------------------------------------------------------------------
-
-
 @kernel
-def limited(x: float, y: float) -> tuple[float, float]:
+def limited(x: float, y: float) -> Way:
     """A vector, cut to length 1."""
     length = hypot(x, y)
     return (x / length, y / length) if length > 1.0 else (x, y)
 
 
 @kernel
-def to_zone(battle: Battle, world: World, b: int, mech: Record) -> tuple[float, float]:
+def to_zone(battle: Battle, world: World, b: int, mech: Record) -> Way:
     """The direction of the way to the zone; inside, to its middle."""
     if mech.inside:
         return limited((world.zone[b, 0] - mech.x) * 0.5, (world.zone[b, 1] - mech.y) * 0.5)
@@ -188,7 +163,7 @@ def to_zone(battle: Battle, world: World, b: int, mech: Record) -> tuple[float, 
 
 
 @kernel
-def along_flank(world: World, b: int, mech: Record) -> tuple[float, float]:
+def along_flank(world: World, b: int, mech: Record) -> Way:
     """The direction of the team's flank lane, which runs beside the straight one; (0, 0) where it is left."""
     square = world.square[b, mech.team]
     shift_x, shift_y = world.facts[b, SHIFT + 2 * mech.team], world.facts[b, SHIFT + 2 * mech.team + 1]
@@ -207,7 +182,7 @@ def along_flank(world: World, b: int, mech: Record) -> tuple[float, float]:
 
 
 @kernel
-def from_friends(battle: Battle, i: int) -> tuple[float, float]:
+def from_friends(battle: Battle, i: int) -> Way:
     """A push away from friends that stand too close to pass."""
     mech = battle.mechs[i]
     first, last = (0, battle.members[0]) if mech.team == 0 else (battle.members[0], battle.count)
@@ -231,7 +206,7 @@ def falls_back(battle: Battle, mech: Record, skill: Record) -> bool:
 
 
 @kernel
-def step_back(mech: Record, enemy: Record, x: float, y: float) -> tuple[float, float]:
+def step_back(mech: Record, enemy: Record, x: float, y: float) -> Way:
     """The way (x, y), but slowly backwards from an enemy that is too close."""
     dx, dy = enemy.x - mech.x, enemy.y - mech.y
     distance = hypot(dx, dy)
@@ -252,7 +227,7 @@ def yields(battle: Battle, mech: Record, skill: Record) -> bool:
 @kernel
 def keep_distance(
     battle: Battle, zone: Zone, mech: Record, enemy: Record, skill: Record, side: float, goal_x: float, goal_y: float
-) -> tuple[float, float]:
+) -> Way:
     """In a fight: at the distance that suits, swinging from side to side, and if its side is up to it, in the zone."""
     dx, dy = enemy.x - mech.x, enemy.y - mech.y
     distance = max(hypot(dx, dy), 0.1)
@@ -273,12 +248,10 @@ def keep_distance(
 
 @kernel
 def lava_ahead(world: World, b: int, gait: int, mech: Record, x: float, y: float) -> bool:
-    """Whether the next step would lead into lava."""
     column, row = int(mech.x + 1.5 * x), int(mech.y + 1.5 * y)
     rows, width = world.blocked.shape[1:]
-    if mech.material == LAVA or not (0 <= column < width and 0 <= row < rows):
-        return False
-    return bool(world.toll[b, gait, row, column] >= LAVA_TOLL)
+    on_map = 0 <= column < width and 0 <= row < rows
+    return bool(on_map and mech.material != mechs.LAVA and world.toll[b, gait, row, column] >= LAVA_TOLL)
 
 
 @kernel
@@ -293,15 +266,13 @@ def can_fight(battle: Battle, world: World, b: int, mech: Record, target: int, s
 
 
 @kernel
-def go(
-    battle: Battle, world: World, b: int, i: int, target: int, fights: bool, skill: Record, side: float
-) -> tuple[float, float]:
+def go(battle: Battle, world: World, b: int, i: int, target: int, fights: bool, skill: Record, side: float) -> Way:
     """Where to, in the map's directions, and how fast: length 1 is full speed."""
     mech = battle.mechs[i]
     goal_x, goal_y = to_zone(battle, world, b, mech)
     x, y = goal_x, goal_y
     if not skill.skilled:
-        if target != NOBODY and not (mech.kind == HEAVY and mech.inside):
+        if target != NOBODY and not (mech.kind == mechs.HEAVY and mech.inside):
             x, y = step_back(mech, battle.mechs[target], x, y)
         if mech.inside:
             x, y = 0.5 * x, 0.5 * y
@@ -309,7 +280,7 @@ def go(
         x, y = keep_distance(battle, world.zone[b], mech, battle.mechs[target], skill, side, goal_x, goal_y)
     elif target != NOBODY and near(mech, battle.mechs[target], FIGHT) and yields(battle, mech, skill):
         x, y = (-goal_x, -goal_y) if mech.inside else (-side * goal_y, side * goal_x)
-    elif skill.flanks and mech.kind == LIGHT and not mech.inside:
+    elif skill.flanks and mech.kind == mechs.LIGHT and not mech.inside:
         x, y = along_flank(world, b, mech)
         if x == 0.0 and y == 0.0:
             x, y = goal_x, goal_y
@@ -337,15 +308,10 @@ def gets_on(battle: Battle, mech: Record, mind: Record) -> None:
         mind.stuck = max(mind.stuck - 1, 0)
 
 
-# --- where to look ---------------------------------------------------------------------------------------------------
-
-
 @kernel
 def lead(battle: Battle, mech: Record, target: int) -> tuple[float, float, bool]:
-    """Where to look so that a shell meets the target, and whether that is too far off for aim that is drawn to it.
-
-    Guns are drawn to where a target is. Whoever wants to hit one that crosses aims where it will be, at nobody.
-    """
+    """Where to look so that a shell meets the target, and whether that is too far off for aim that is drawn to it."""
+    # Guns are drawn to where a target is. Whoever wants to hit one that crosses aims where it will be, at nobody.
     enemy, rules = battle.mechs[target], battle.rules
     dx, dy = enemy.x - mech.x, enemy.y - mech.y
     for weapon in (GAUSS, AUTOCANNON):
@@ -361,8 +327,6 @@ def lead(battle: Battle, mech: Record, target: int) -> tuple[float, float, bool]
 
 
 # --- what to press ---------------------------------------------------------------------------------------------------
-
-
 @kernel
 def would_fire(battle: Battle, mech: Record, weapon: int, target: int) -> bool:
     """The simple rule: in reach, ahead, and seen where the weapon needs that."""
@@ -375,7 +339,7 @@ def would_fire(battle: Battle, mech: Record, weapon: int, target: int) -> bool:
 
 
 @kernel
-def press_simply(battle: Battle, mech: Record, target: int, fires: bool, pressed: npt.NDArray[np.uint8]) -> None:
+def press_simply(battle: Battle, mech: Record, target: int, fires: bool, pressed: Buttons) -> None:
     """Fire whatever could hit; above three quarters of the heat capacity vent instead."""
     if mech.heat > 0.75 * battle.rules.chassis[mech.kind].heat_capacity:
         pressed[VENT] = 1
@@ -390,18 +354,7 @@ def press_simply(battle: Battle, mech: Record, target: int, fires: bool, pressed
 
 
 @kernel
-def heat_of(battle: Battle, mech: Record, weapon: int) -> float:
-    """What a weapon will cost in the coming decision if its button is held."""
-    gun, ticks = battle.rules.weapons[weapon], battle.rules.ticks_per_decision
-    left = ticks - max(mech.wait[gun.timer] - 1, 0)
-    shots = (left + gun.cooldown_ticks - 1) // gun.cooldown_ticks if left > 0 else 0
-    return float(shots * gun.heat)
-
-
-@kernel
-def press_with_care(
-    battle: Battle, mech: Record, target: int, on_line: bool, skill: Record, pressed: npt.NDArray[np.uint8]
-) -> None:
+def press_with_care(battle: Battle, mech: Record, target: int, on_line: bool, skill: Record, pressed: Buttons) -> None:
     """Vent all the time, fire what hits for the least heat first, never into a shutdown; and smoke."""
     chassis, rules = battle.rules.chassis[mech.kind], battle.rules
     pressed[VENT] = 1
@@ -410,25 +363,25 @@ def press_with_care(
     cooling = chassis.dissipation * (1.0 + rules.vent_factor) * (rules.dt * rules.ticks_per_decision)
     room = TOO_HOT * chassis.heat_capacity - mech.heat + 0.5 * cooling
     enemy = battle.mechs[target]
-    for weapon in (GAUSS, AUTOCANNON, MISSILE, PAINTER, FLAMER, LASER):
-        button = rules.trigger[mech.kind, weapon]
+    for weapon in (GAUSS, AUTOCANNON, MISSILE, PAINTER, mechs.FLAMER, mechs.LASER):
+        button, gun = rules.trigger[mech.kind, weapon], rules.weapons[weapon]
         if button == NOT_CARRIED:
             continue
         if weapon == GAUSS or weapon == AUTOCANNON:
-            wanted = on_line and near(mech, enemy, rules.weapons[weapon].reach)
+            wanted = on_line and near(mech, enemy, gun.reach)
         else:
             wanted = would_fire(battle, mech, weapon, target)
-        if weapon == PAINTER and painted_for(battle, mech, enemy):
-            wanted = False
-        heat = heat_of(battle, mech, weapon)
+            wanted = wanted and not (weapon == PAINTER and painted_for(battle, mech, enemy))
+        left = rules.ticks_per_decision - max(mech.wait[gun.timer] - 1, 0)
+        shots = (left + gun.cooldown_ticks - 1) // gun.cooldown_ticks if left > 0 else 0
+        heat = shots * gun.heat  # what it will cost in the coming decision if its button is held
         if wanted and heat <= room:
             pressed[button] = 1
             room -= heat
     smoke = rules.trigger[mech.kind, SMOKE]
     if smoke != NOT_CARRIED and has_bit(mech.sees, target) and near(mech, enemy, rules.weapons[SMOKE].reach):
-        blinds = (
-            skill.blinds and rules.trigger[mech.kind, AUTOCANNON] != NOT_CARRIED and not near(mech, enemy, TOO_CLOSE)
-        )
+        shells = rules.trigger[mech.kind, AUTOCANNON] != NOT_CARRIED
+        blinds = skill.blinds and shells and not near(mech, enemy, TOO_CLOSE)
         pressed[smoke] = blinds or falls_back(battle, mech, skill)
 
 

@@ -1,9 +1,8 @@
 """The scripted players: five levels, from one that hardly shoots to one that leads, kites, flanks and focuses.
 
-A player decides for one mech at a time from what that mech may know: itself, its team, the map, the zone, and the
-enemies on its sensors (`knows`). tactics.py says how; the levels say how much of it. All random numbers are drawn from
-the battle's seed by who needs them, when and what for, so that the same battle is played the same way in any batch and
-on any number of threads.
+A player decides for one mech at a time from what that mech may know; tactics.py says how, the levels how much of it.
+Random numbers are drawn from the battle's seed by who needs them, when and what for, so that the same battle is played
+the same way in any batch and on any number of threads.
 """
 
 from math import pi
@@ -15,34 +14,16 @@ import numpy.typing as npt
 
 from protege import ProtegeError
 from protege.games.echelon.rules.battle import VENT, Battle, Record, draw, tick_key
+from protege.games.echelon.rules.events import numbered
 from protege.games.echelon.rules.sim import Actions, Battles, Flags
 from protege.games.echelon.rules.weapons import has_bit
-from protege.games.echelon.task.tactics import (
-    ASIDE,
-    LOOK,
-    MIND,
-    WORD,
-    Level,
-    can_fight,
-    choose_target,
-    ewar_mode,
-    gets_on,
-    go,
-    lead,
-    near,
-    press_simply,
-    press_with_care,
-)
+from protege.games.echelon.task import tactics
+from protege.games.echelon.task.tactics import Level
 from protege.games.echelon.world.mechs import NOBODY, NOT_CARRIED, Records
 from protege.games.echelon.world.portable_math import PLAYERS, angle_of, sin_cos, wrap_angle
 from protege.games.echelon.world.voxels import World
 from protege.kernels import kernel
 from protege.seeds import STREAM_STEP, random_bits
-
-
-class UnknownLevel(ProtegeError):
-    """A scripted player that is not in the list."""
-
 
 LEVELS: Final = {
     level.name: level
@@ -52,23 +33,16 @@ LEVELS: Final = {
         Level("medium"),
         Level("hard", skilled=True),
         Level(
-            "expert",
-            skilled=True,
-            worth_joined=1.5,
+            "expert", skilled=True, worth_joined=1.5, flanks=True, by_radar=True, blinds=True, leads=True,
+            counters=True,
             # Beyond the other's reach where the own one is longer, close where it is not.
             distances=((9.5, 9.5, 9.5, 9.5), (4.0, 4.0, 6.5, 3.5), (9.5, 9.5, 8.0, 7.0), (13.0, 13.0, 15.0, 15.0)),
-            by_radar=True,
-            blinds=True,
-            flanks=True,
-            leads=True,
-            counters=True,
         ),
     )
-}
+}  # fmt: skip
 
 # What a draw is for, and for how many decisions it holds.
-_PURPOSES: Any = np.arange(4)
-FOR_TRIGGER, FOR_AIM, FOR_SIDE, FOR_ANYTHING = _PURPOSES
+FOR_TRIGGER, FOR_AIM, FOR_SIDE, FOR_ANYTHING = numbered(4)
 AIM_HOLDS, SIDE_HOLDS = 4, 5
 
 # Radians off the line to the target when a decision ends, and when it begins, at which a skilled player fires guns.
@@ -84,19 +58,12 @@ def uniform(seed: np.uint64, mech: Record, purpose: int, moment: int, number: in
 
 
 @kernel
-def keep_in_mind(mind: Record, target: int) -> None:
-    """Note whom a mech fights now, and since when."""
-    mind.known_for = mind.known_for + 1 if target == mind.target else 0
-    mind.target = target
-
-
-@kernel
 def look(battle: Battle, mech: Record, target: int, skill: Record, x: float, y: float) -> tuple[float, float, bool]:
     """Which way to face: to the target, or to where it goes (x, y); and whether to aim at nobody."""
-    if target == NOBODY or not near(mech, battle.mechs[target], LOOK):
+    if target == NOBODY or not tactics.near(mech, battle.mechs[target], tactics.LOOK):
         return x, y, False
     if skill.leads:
-        return lead(battle, mech, target)
+        return tactics.lead(battle, mech, target)
     return battle.mechs[target].x - mech.x, battle.mechs[target].y - mech.y, False
 
 
@@ -105,8 +72,7 @@ def steer(battle: Battle, mech: Record, skill: Record, off: float, x: float, y: 
     """Turn by the angle `off` and go along (x, y), as far as the controls allow; what is left of the angle."""
     rules, rate = battle.rules, battle.rules.chassis[mech.kind].yaw_rate
     most = rate * (rules.dt * rules.ticks_per_decision)
-    turn = off / (pi / 3.0) if not skill.skilled else off / most
-    turn = min(max(turn, -1.0), 1.0)
+    turn = min(max(off / most if skill.skilled else off / (pi / 3.0), -1.0), 1.0)
     sine, cosine = sin_cos(mech.yaw + 0.5 * turn * most)  # it turns while it goes: half of it, on average
     move[0], move[1] = x * cosine + y * sine, y * cosine - x * sine
     move[3] = turn
@@ -115,17 +81,16 @@ def steer(battle: Battle, mech: Record, skill: Record, off: float, x: float, y: 
 
 @kernel
 def decide_one(battle: Battle, world: World, b: int, i: int, mind: Record, skill: Record, actions: Actions) -> None:
-    """What one mech does in the coming decision."""
     mech, seed, now = battle.mechs[i], world.seed[b], battle.decision
-    gets_on(battle, mech, mind)
-    target = choose_target(battle, mech, mind, skill)
-    keep_in_mind(mind, target)
+    tactics.gets_on(battle, mech, mind)
+    target = tactics.choose_target(battle, mech, mind, skill)
+    mind.target, mind.known_for = target, mind.known_for + 1 if target == mind.target else 0
     if mind.known_for < skill.reaction:
         target = NOBODY
     side = 1.0 if uniform(seed, mech, FOR_SIDE, now // SIDE_HOLDS, 0) < 0.5 else -1.0
-    fights = can_fight(battle, world, b, mech, target, skill)
-    x, y = go(battle, world, b, i, target, fights, skill, side)
-    if mind.loose > ASIDE:
+    fights = tactics.can_fight(battle, world, b, mech, target, skill)
+    x, y = tactics.go(battle, world, b, i, target, fights, skill, side)
+    if mind.loose > tactics.ASIDE:
         x, y = -x, -y
     elif mind.loose > 0:
         x, y = -side * y, side * x
@@ -137,22 +102,21 @@ def decide_one(battle: Battle, world: World, b: int, i: int, mind: Record, skill
     left = steer(battle, mech, skill, off, x, y, actions.move[b, i])
     if mind.loose > 0:
         actions.move[b, i, 2] = 1.0
-    actions.ewar[b, i] = ewar_mode(battle, mech, target, skill)
+    actions.ewar[b, i] = tactics.ewar_mode(battle, mech, target, skill)
     actions.target[b, i] = NOBODY if at_nobody else target
     pressed = actions.buttons[b, i]
     if skill.skilled:
         on_line = fights and abs(left) < ON_LINE and abs(off) < NEARLY_ON_LINE
-        press_with_care(battle, mech, target, on_line, skill, pressed)
+        tactics.press_with_care(battle, mech, target, on_line, skill, pressed)
     else:
         fires = uniform(seed, mech, FOR_TRIGGER, now, 0) < skill.fire_probability
-        press_simply(battle, mech, target, fires, pressed)
+        tactics.press_simply(battle, mech, target, fires, pressed)
     if skill.worth_joined > 0.0 and target != NOBODY:
-        actions.message[b, i, 0] = (target + 1.0) / WORD
+        actions.message[b, i, 0] = (target + 1.0) / tactics.WORD
 
 
 @kernel
 def do_nothing(actions: Actions, b: int, i: int) -> None:
-    """Blank a mech's rows."""
     actions.move[b, i, :] = 0.0
     actions.buttons[b, i, :] = 0
     actions.message[b, i, :] = 0.0
@@ -191,7 +155,7 @@ class Teacher:
 
     def __init__(self, level: str = "medium"):
         if level not in LEVELS:
-            raise UnknownLevel(f"no scripted player is called {level!r}; there are {', '.join(LEVELS)}")
+            raise ProtegeError(f"no scripted player is called {level!r}; there are {', '.join(LEVELS)}")
         self.level = LEVELS[level]
         self._skill = self.level.record()
         self._minds: WeakKeyDictionary[Battles, Records] = WeakKeyDictionary()
@@ -199,15 +163,11 @@ class Teacher:
     def minds(self, battles: Battles) -> Records:
         """(battles, mechs) MIND: what it keeps in mind between decisions; begins anew with each battle by itself."""
         if battles not in self._minds:
-            self._minds[battles] = np.zeros((battles.count, battles.mech_count), MIND)
+            self._minds[battles] = np.zeros((battles.count, battles.mech_count), tactics.MIND)
         return self._minds[battles]
 
     def act(self, battles: Battles, mechs: Flags, actions: Actions) -> None:
-        """Write what these mechs, (battles, mechs), do next into their rows of `actions`."""
         battles.share_out(decide, battles.records, battles.world, self.minds(battles), self._skill, mechs, actions)
-
-
-# --- random play ------------------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -236,10 +196,9 @@ def decide_at_random(records: Records, world: World, mechs: Flags, actions: Acti
             actions.buttons[b, i, VENT] = uniform(seed, mech, FOR_ANYTHING, now, 4) < 0.5
             triggers = battle.rules.trigger[mech.kind]
             for weapon in range(len(triggers)):
-                if triggers[weapon] != NOT_CARRIED:
-                    actions.buttons[b, i, triggers[weapon]] = (
-                        uniform(seed, mech, FOR_ANYTHING, now, 5 + triggers[weapon]) < 0.5
-                    )
+                button = triggers[weapon]
+                if button != NOT_CARRIED:
+                    actions.buttons[b, i, button] = uniform(seed, mech, FOR_ANYTHING, now, 5 + button) < 0.5
             if battle.rules.chassis[mech.kind].has_ewar:
                 actions.ewar[b, i] = int(3.0 * uniform(seed, mech, FOR_ANYTHING, now, 9))
             known = 0
@@ -253,5 +212,4 @@ class RandomPlayer:
     """Uniform over what is legal: what a player that knows nothing comes to."""
 
     def act(self, battles: Battles, mechs: Flags, actions: Actions) -> None:
-        """Write what these mechs, (battles, mechs), do next into their rows of `actions`."""
         battles.share_out(decide_at_random, battles.records, battles.world, mechs, actions)

@@ -17,6 +17,8 @@ from protege.games.echelon.task.features import CELLS, CHANNELS, ENEMY, FASTEST,
 from protege.games.echelon.world.mechs import NOBODY, find_roster
 
 View = dict[str, npt.NDArray[Any]]
+Views = dict[str, View]  # by agent
+Infos = dict[str, dict[str, Any]]
 SHOWN: Final = ("own", "friends", "friend_mask", "enemies", "enemy_mask", "map", "messages", "legal")
 TEAMS: Final = ("blue", "red")
 ENDINGS: Final = ("running", "elimination", "score", "time")
@@ -58,40 +60,31 @@ class EchelonEnv(ParallelEnv):  # type: ignore[misc]
             np.broadcast_to(limit[:, None, None], (len(CHANNELS), CELLS, CELLS)) for limit in limits(CHANNELS, np.int8)
         )
         return spaces.Dict(
-            own=slots(OWN),
-            friends=slots(FRIEND, layout.friends),
-            friend_mask=spaces.MultiBinary(layout.friends),
-            enemies=slots(ENEMY, layout.enemies),
-            enemy_mask=spaces.MultiBinary(layout.enemies),
-            map=spaces.Box(low, high, dtype=np.int8),
-            messages=spaces.Box(-1, 1, (layout.pack, MESSAGE)),
+            own=slots(OWN), friends=slots(FRIEND, layout.friends), friend_mask=spaces.MultiBinary(layout.friends),
+            enemies=slots(ENEMY, layout.enemies), enemy_mask=spaces.MultiBinary(layout.enemies),
+            map=spaces.Box(low, high, dtype=np.int8), messages=spaces.Box(-1, 1, (layout.pack, MESSAGE)),
             legal=spaces.MultiBinary(layout.legal),
-        )
+        )  # fmt: skip
 
     def _control_space(self, talk: bool) -> spaces.Dict:
         layout = self.arena.layout
         controls: dict[str, spaces.Space[Any]] = {
-            "move": spaces.Box(-1, 1, (4,)),
-            "buttons": spaces.MultiBinary(BUTTONS),
-            "ewar": spaces.Discrete(3),
-            "target": spaces.Discrete(layout.enemies + 1),
-        }
+            "move": spaces.Box(-1, 1, (4,)), "buttons": spaces.MultiBinary(BUTTONS),
+            "ewar": spaces.Discrete(3), "target": spaces.Discrete(layout.enemies + 1),
+        }  # fmt: skip
         if talk:
             controls["message"] = spaces.Box(-1, 1, (MESSAGE,))
             controls["order"] = spaces.MultiDiscrete([ORDER_KINDS, layout.friends, layout.enemies])
         return spaces.Dict(controls)
 
     def observation_space(self, agent: str) -> spaces.Dict:
-        """What an agent sees."""
         return self._views[agent]
 
     def action_space(self, agent: str) -> spaces.Dict:
         """What an agent decides; `legal` in its observation says what can have an effect."""
         return self._controls[agent]
 
-    def reset(
-        self, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, View], dict[str, dict[str, Any]]]:
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Views, Infos]:
         """Begin a seed's first battle; without a seed, the next one."""
         if seed is None:
             self.arena.begin([0])
@@ -100,10 +93,7 @@ class EchelonEnv(ParallelEnv):  # type: ignore[misc]
         self.agents = list(self.possible_agents)
         return {name: self._view(name) for name in self.agents}, {name: {} for name in self.agents}
 
-    def step(
-        self, actions: dict[str, dict[str, Any]]
-    ) -> tuple[dict[str, View], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """One decision by every agent that is left."""
+    def step(self, actions: Infos) -> tuple[Views, dict[str, float], dict[str, bool], dict[str, bool], Infos]:
         if not self.agents:
             raise BattleOver("no battle is going on: call reset before step")
         frames = self.arena.step(self.arena.decode(self._choices(actions)))
@@ -124,21 +114,15 @@ class EchelonEnv(ParallelEnv):  # type: ignore[misc]
         seen = self.arena.observation
         return np.concatenate([seen.state[0, 0], seen.mechs[0, 0].ravel()])
 
-    def close(self) -> None:
-        """Nothing to let go of."""
-
     def _view(self, name: str) -> View:
         seen, i = self.arena.observation, self._index[name]
         view = {group: getattr(seen, group)[0, i].copy() for group in SHOWN}
         return {group: array.astype(np.int8) if array.dtype == np.bool_ else array for group, array in view.items()}
 
-    def _choices(self, actions: dict[str, dict[str, Any]]) -> Choices:
-        """Every agent's dictionary as arrays."""
+    def _choices(self, actions: Infos) -> Choices:
         if set(actions) != set(self.agents):
-            wrong = sorted(set(actions) ^ set(self.agents))
-            raise BadActions(
-                f"one action for each of {len(self.agents)} agents is needed; {wrong[0]} is missing or not one"
-            )
+            wrong = f"{min(set(actions) ^ set(self.agents))} is missing or not one"
+            raise BadActions(f"one action for each of {len(self.agents)} agents is needed; {wrong}")
         idle = self.arena.battles.no_actions()
         idle.target[:] = self.arena.layout.enemies
         for name, action in actions.items():

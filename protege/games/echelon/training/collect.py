@@ -26,9 +26,8 @@ from protege.games.echelon.task.features import CELLS, CHANNELS, ENEMY, FRIEND, 
 from protege.games.echelon.task.rewards import PARTS
 from protege.games.echelon.task.teacher import Teacher
 from protege.games.echelon.training.config import SELF, BadTraining, EchelonConfig, Stage
-from protege.games.echelon.world.maps import generate
+from protege.games.echelon.world.maps import MapMaker, OpenField, OverAndOver, generate
 from protege.games.echelon.world.mechs import BLUE, CLASS_NAMES, NOBODY, RED, find_roster
-from protege.games.echelon.world.practice_maps import MapMaker, OpenField, OverAndOver
 from protege.games.echelon.world.voxels import World
 from protege.learn.rollout import Field, Fields, Rollout, Shape, Tensors, without_gone
 from protege.learn.state import restore_generator, restore_torch_generator

@@ -25,11 +25,7 @@ class Area(NamedTuple):
 
     @property
     def columns(self) -> int:
-        """How many there are."""
         return (self.x1 - self.x0) * (self.y1 - self.y0)
-
-
-# --- shapes --------------------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -90,12 +86,10 @@ def rocks(grid: Materials, area: Area, rng: Stream, count: int, least: int, most
 
 
 @kernel
-def trees(
-    grid: Materials, area: Area, rng: Stream, count: int, thickest: int, least: int, wider: int, deep: int
-) -> None:
-    """Trunks up to so thick, from least to 7 high; from height 3 on a crown so much wider on each side, and so deep."""
+def trees(grid: Materials, area: Area, rng: Stream, count: int, thickest: int, low: int, wider: int, deep: int) -> None:
+    """Trunks up to so thick, from low to 7 high; from height 3 on a crown so much wider on each side, and so deep."""
     for _ in range(count):
-        thick, tall = between(rng, 1, thickest), between(rng, least, 7)
+        thick, tall = between(rng, 1, thickest), between(rng, low, 7)
         x, y = place(rng, area.x0, area.x1, thick), place(rng, area.y0, area.y1, thick)
         box(grid, area, x, y, 0, thick, thick, tall, SOLID)
         grow(grid, area, x - wider, y - wider, 3, thick + 2 * wider, thick + 2 * wider, deep, FOLIAGE)
@@ -111,9 +105,6 @@ def stairs(grid: Materials, area: Area, x: int, y: int, toward: tuple[int, int],
     dx, dy = (1, across) if toward[0] else (across, 1)
     for s in range(top):
         box(grid, area, x + s * toward[0], y + s * toward[1], 0, dx, dy, top - s, SOLID)
-
-
-# --- towns and works -----------------------------------------------------------------------------------------------
 
 
 def urban(grid: Materials, area: Area, rng: Stream) -> None:
@@ -178,14 +169,9 @@ def spire(grid: Materials, area: Area, rng: Stream) -> None:
         box(grid, area, i, j, z, wide, deep, 1, SOLID)
         box(grid, area, i, j, z + 1, wide, deep, 4, AIR)
         step_x, step_y = place(rng, i, i + wide, 3), place(rng, j, j + deep, 3)
-        flights = [
-            (i + wide, step_y, (1, 0)),
-            (i - 1, step_y, (-1, 0)),
-            (step_x, j + deep, (0, 1)),
-            (step_x, j - 1, (0, -1)),
-        ]
-        start_x, start_y, toward = flights[below(rng, 4)]
-        stairs(grid, area, start_x, start_y, toward, z + 1, 3)
+        ends = ((i + wide, step_y), (i - 1, step_y), (step_x, j + deep), (step_x, j - 1))
+        side = below(rng, 4)
+        stairs(grid, area, *ends[side], ((1, 0), (-1, 0), (0, 1), (0, -1))[side], z + 1, 3)
     box(grid, area, x, y, 0, dx, dy, HEIGHT - 2, SOLID)
     for _ in range(between(rng, 2, 3)):
         if below(rng, 2) == 0:
@@ -204,7 +190,7 @@ def outpost(grid: Materials, area: Area, rng: Stream) -> None:
     box(grid, area, x, y, 0, 12, 12, 6, REINFORCED)
     box(grid, area, x + 2, y + 2, 0, 8, 8, 5, SOLID)
     side, shift = below(rng, 4), between(rng, 2, 7)
-    door_x, door_y = [(0, shift), (8, shift), (shift, 0), (shift, 8)][side]
+    door_x, door_y = ((0, shift), (8, shift), (shift, 0), (shift, 8))[side]
     dx, dy = (4, 3) if side < 2 else (3, 4)
     box(grid, area, x + door_x, y + door_y, 0, dx, dy, 3, AIR)
 
@@ -245,11 +231,7 @@ def relay(grid: Materials, area: Area, rng: Stream) -> None:
         grow(grid, area, i, j, between(rng, 10, 14), dx, dy, 1, SOLID)
 
 
-# --- nature --------------------------------------------------------------------------------------------------------
-
-
 def barrens(grid: Materials, area: Area, rng: Stream) -> None:
-    """Low rocks."""
     rocks(grid, area, rng, area.columns * 2 // 100, 2, 4, 1, 2)
 
 
@@ -274,9 +256,7 @@ def canal(grid: Materials, area: Area, rng: Stream) -> None:
         box(grid, area, bank_x, area.y0, 0, wide, area.y1 - area.y0, 1, WATER)
     for _ in range(between(rng, 10, 19)):
         tall = between(rng, 4, 9)
-        for _ in range(10):
-            if _tank(grid, area, rng, 4, 4, tall):
-                break
+        any(_tank(grid, area, rng, 4, 4, tall) for _ in range(10))  # until one finds room
     for _ in range(between(rng, 2, 3)):
         z = between(rng, 4, 7)
         x, y = somewhere(area, rng, 4, 4)
@@ -342,12 +322,10 @@ def ridge(grid: Materials, area: Area, rng: Stream) -> None:
     """A long ridge, and lava on and beside it."""
     along_x = below(rng, 2) == 0
     x, y = somewhere(area, rng, 8, 8)
-    if along_x:
-        box(grid, area, area.x0, y, 0, area.x1 - area.x0, 8, 4, SOLID)
-    else:
-        box(grid, area, x, area.y0, 0, 8, area.y1 - area.y0, 4, SOLID)
+    wide, deep = area.x1 - area.x0, area.y1 - area.y0
+    box(grid, area, *((area.x0, y, 0, wide, 8) if along_x else (x, area.y0, 0, 8, deep)), 4, SOLID)
+    dx, dy = (12, 3) if along_x else (3, 12)
     for _ in range(between(rng, 2, 3)):
-        dx, dy = (12, 3) if along_x else (3, 12)
         x, y = somewhere(area, rng, dx, dy)
         for j in range(y, min(area.y1, y + dy)):
             for i in range(x, min(area.x1, x + dx)):
@@ -355,23 +333,11 @@ def ridge(grid: Materials, area: Area, rng: Stream) -> None:
 
 
 BRUSHES: Final = {
-    "urban residential": urban,
-    "industrial refinery": refinery,
-    "civic government": civic,
-    "forest park": forest,
-    "barrens": barrens,
-    "arcology spire": spire,
-    "sunken canal": canal,
-    "geo front": geo_front,
-    "glass desert": glass_desert,
-    "command outpost": outpost,
-    "dense jungle": jungle,
-    "mining pit": mining_pit,
-    "volcanic ridge": ridge,
-    "hydroponic lab": hydroponic,
-    "server farm": servers,
-    "orbital relay": relay,
-}
+    "urban residential": urban, "industrial refinery": refinery, "civic government": civic, "forest park": forest,
+    "barrens": barrens, "arcology spire": spire, "sunken canal": canal, "geo front": geo_front,
+    "glass desert": glass_desert, "command outpost": outpost, "dense jungle": jungle, "mining pit": mining_pit,
+    "volcanic ridge": ridge, "hydroponic lab": hydroponic, "server farm": servers, "orbital relay": relay,
+}  # fmt: skip
 BIOMES: Final = tuple(BRUSHES)
 
 

@@ -1,47 +1,39 @@
 """Battlefields from seeds: landscape, spawn squares, zone, corridors, validation, places to start, and the recipe.
 
 `generate` writes maps of many battles into arrays; a map depends on its seed, its size and its roster alone, and comes
-out the same on every machine. A recipe is what it takes to make the same map again, with a hash of the result.
+out the same on every machine. A recipe is what it takes to make the same map again, with a hash of the result. For
+practice there are an open field, a field with a wall, and a few maps over and over; all are `MapMaker`s.
 """
 
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from math import ceil, floor
-from typing import Any, Final
+from math import atan2, ceil, floor
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from protege import ProtegeError
-from protege.games.echelon.world import routes
+from protege.games.echelon.world import portable_math, routes
 from protege.games.echelon.world.biomes import BIOMES, Area, paint_biome
 from protege.games.echelon.world.mechs import (
     AIR,
     BLUE,
     CHASSIS,
-    FOOTPRINTS,
+    DIRT,
     HEAVY,
-    RED,
+    REINFORCED,
     STOPS_BODIES,
     Members,
     find_roster,
 )
-from protege.games.echelon.world.portable_math import (
-    LAYOUT,
-    SPAWN,
-    TERRAIN,
-    VARIANT,
-    angle_of,
-    below,
-    between,
-    start_stream,
-    uniform,
-    wrap_angle,
-)
+from protege.games.echelon.world.paths import measure_paths, path_queue
+from protege.games.echelon.world.portable_math import below, between, start_stream, uniform
 from protege.games.echelon.world.routes import Workshop, carve_corridors, finish, validate, workshop
-from protege.games.echelon.world.voxels import HEIGHT, World, empty_world
+from protege.games.echelon.world.voxels import HEIGHT, Size, World, derive, empty_world
 from protege.kernels import announce_compilation
 
 GENERATOR: Final = "protege echelon"
@@ -51,6 +43,8 @@ SMALLEST, LARGEST = 40, 200  # columns on a side
 STANDARD: Final = (100, 100)
 
 PITCH: Final = 5.0  # between the middles of two mechs that start: room for a heavy, the jitter and more
+EDGE: Final = 6.0  # from a team's line on a practice field to the edge of the map
+WALL_HEIGHT: Final = 4  # as high as a heavy: nobody on the ground sees over it; missiles clear it from nearby
 JITTER: Final = 0.25
 TURN: Final = 0.15  # radians by which the first heading may miss the zone
 MARGIN: Final = 2.0  # between the map's corner and the first mech
@@ -67,17 +61,12 @@ UNFAIR: Final = 100  # thousandths by which the longer walk to the zone may exce
 PROMISING: Final = 0.06  # the same for the estimate that decides whether to try a place
 HALF_DIAGONAL: Final = 0.7071067811865476
 
+Seeds = Sequence[int] | npt.NDArray[np.uint64]
 TRANSFORMS: Final = ("identity", "flip x", "flip y", "flip both")
 CORNERS: Final = ("low x, low y", "high x, low y", "low x, high y", "high x, high y")
 
 
-class BadMap(ProtegeError):
-    """A map that cannot be made as asked."""
-
-
 # --- landscape -----------------------------------------------------------------------------------------------------
-
-
 def quadrant(world: World, b: int, number: int) -> Area:
     """One of the four parts of a map: bit 0 of the number is high x, bit 1 high y."""
     height, width = world.blocked.shape[1:]
@@ -89,7 +78,7 @@ def paint_landscape(world: World, b: int, shop: Workshop) -> None:
     """Four landscapes around a split near the middle, then flipped one of four ways."""
     rng, facts = shop.rng, world.facts[b]
     height, width = world.blocked.shape[1:]
-    start_stream(rng, world.seed[b], TERRAIN)
+    start_stream(rng, world.seed[b], portable_math.TERRAIN)
     facts[routes.SPLIT] = width // 2 + between(rng, -(width // 10), width // 10)
     facts[routes.SPLIT + 1] = height // 2 + between(rng, -(height // 10), height // 10)
     shop.draft[:] = AIR
@@ -97,7 +86,7 @@ def paint_landscape(world: World, b: int, shop: Workshop) -> None:
     for number in range(4):
         chosen.append(left.pop(below(rng, len(left))))
         paint_biome(shop.draft, quadrant(world, b, number), rng, BIOMES[chosen[number]])
-    start_stream(rng, world.seed[b], VARIANT)
+    start_stream(rng, world.seed[b], portable_math.VARIANT)
     corner, transform = below(rng, 4), below(rng, 4)
     world.material[b] = shop.draft[:, :: -1 if transform & 2 else 1, :: -1 if transform & 1 else 1]
     facts[routes.CORNER], facts[routes.TRANSFORM] = corner ^ transform, transform
@@ -119,8 +108,6 @@ def clear_squares(world: World, b: int, side: int) -> None:
 
 
 # --- zone ----------------------------------------------------------------------------------------------------------
-
-
 Zone = tuple[float, float, float]  # x, y, radius
 
 
@@ -132,9 +119,9 @@ def touches(zone: Zone, square: Sequence[int]) -> bool:
     return dx * dx + dy * dy < reach * reach
 
 
-def estimated_walk(zone: Zone, start: tuple[int, int]) -> float:
+def estimated_walk(zone: Zone, x: int, y: int) -> float:
     """The way from a column to the zone's edge if nothing stood in between."""
-    dx, dy = abs(start[0] + 0.5 - zone[0]), abs(start[1] + 0.5 - zone[1])
+    dx, dy = abs(x + 0.5 - zone[0]), abs(y + 0.5 - zone[1])
     return max(dx, dy) + 0.4 * min(dx, dy) - zone[2]
 
 
@@ -150,17 +137,17 @@ def draw_zone(world: World, b: int, shop: Workshop) -> Iterator[Zone]:
     rng, squares = shop.rng, world.square[b].tolist()
     height, width = world.blocked.shape[1:]
     parts = [quadrant(world, b, number) for number in range(4)]
-    starts = [routes.centre_of(world, b, team) for team in (BLUE, RED)]
+    starts = [routes.centre_of(world, b, team) for team in range(2)]
     for sample in range(ZONE_SAMPLES):
         part = parts[below(rng, 4)]
         x, y = between(rng, part.x0, part.x1 - 1), between(rng, part.y0, part.y1 - 1)
-        x, y = drawn_together(x, y, starts[BLUE], starts[RED])
+        x, y = drawn_together(x, y, *starts)
         zone = (x + 0.5, y + 0.5, ZONE_RADIUS * (0.5 + uniform(rng)))
         edge = ceil(zone[2] + 2.0)
         if not (edge <= x < width - edge and edge <= y < height - edge):
             continue
-        walks = sorted(estimated_walk(zone, start) for start in starts)
-        if walks[1] - walks[0] > PROMISING * walks[0]:
+        shorter, longer = sorted(estimated_walk(zone, *start) for start in starts)
+        if longer - shorter > PROMISING * shorter:
             continue
         if sample < ZONE_SAMPLES_APART and any(touches(zone, square) for square in squares):
             continue
@@ -170,10 +157,9 @@ def draw_zone(world: World, b: int, shop: Workshop) -> Iterator[Zone]:
 
 def build(world: World, b: int, zone: Zone, shop: Workshop, mirrored: bool) -> bool:
     """Put zone and corridors into the landscape of the draft; false if the map is not sound or not fair."""
-    grid, facts = world.material[b], world.facts[b]
-    height, width = world.blocked.shape[1:]
+    grid, (height, width) = world.material[b], world.blocked.shape[1:]
     grid[:] = shop.draft
-    facts[routes.DIGS :] = 0
+    world.facts[b, routes.DIGS :] = 0
     world.zone[b] = x, y, radius = zone
     dx, dy, reach = np.arange(width) + 0.5 - x, np.arange(height) + 0.5 - y, radius + HALF_DIAGONAL
     grid[:, dx * dx + (dy * dy)[:, None] <= reach * reach] = AIR
@@ -185,18 +171,15 @@ def build(world: World, b: int, zone: Zone, shop: Workshop, mirrored: bool) -> b
     finish(world, b, shop)
     if not validate(world, b, shop):
         return False
-    starts = [routes.centre_of(world, b, team) for team in (BLUE, RED)]
-    for gait in range(len(FOOTPRINTS)):
-        shorter, longer = sorted(int(world.distance[b, gait, y, x]) for x, y in starts)
-        if 1000 * (longer - shorter) > UNFAIR * shorter:
-            return False
-    return True
+    starts = [routes.centre_of(world, b, team) for team in range(2)]
+    walks = [sorted(int(distance[y, x]) for x, y in starts) for distance in world.distance[b]]  # by gait
+    return all(1000 * (longer - shorter) <= UNFAIR * shorter for shorter, longer in walks)
 
 
 def place_zone(world: World, b: int, shop: Workshop) -> bool:
     """Find a zone that both teams reach equally well, or turn the map into one that is fair by symmetry."""
     shop.draft[:] = world.material[b]
-    start_stream(shop.rng, world.seed[b], LAYOUT)
+    start_stream(shop.rng, world.seed[b], portable_math.LAYOUT)
     facts = world.facts[b]
     for tried, zone in enumerate(islice(draw_zone(world, b, shop), ZONE_BUILDS), 1):
         facts[routes.ZONES_TRIED] = tried
@@ -208,21 +191,19 @@ def place_zone(world: World, b: int, shop: Workshop) -> bool:
 
 
 # --- places to start -----------------------------------------------------------------------------------------------
-
-
 def place_mechs(world: World, b: int, members: Members, columns: int, shop: Workshop) -> None:
     """Line both teams up in their corners, roster order from the corner on, roughly facing the zone."""
     height, width = world.blocked.shape[1:]
     rng, corner = shop.rng, int(world.facts[b, routes.CORNER])
     zone_x, zone_y, _ = (float(value) for value in world.zone[b])
-    start_stream(rng, world.seed[b], SPAWN)
+    start_stream(rng, world.seed[b], portable_math.SPAWN)
     for mech, (team, kind, rank) in enumerate(zip(members.team, members.kind, members.rank)):
         x = MARGIN + WIDEST / 2 + PITCH * (rank % columns) + JITTER * (2.0 * uniform(rng) - 1.0)
         y = MARGIN + WIDEST / 2 + PITCH * (rank // columns) + JITTER * (2.0 * uniform(rng) - 1.0)
         x = width - x if (corner ^ 3 * team) & 1 else x
         y = height - y if (corner ^ 3 * team) & 2 else y
-        facing = angle_of(zone_y - y, zone_x - x) + TURN * (2.0 * uniform(rng) - 1.0)
-        world.spawn[b, mech] = x, y, CHASSIS[kind].height / 2, wrap_angle(facing)
+        facing = portable_math.angle_of(zone_y - y, zone_x - x) + TURN * (2.0 * uniform(rng) - 1.0)
+        world.spawn[b, mech] = x, y, CHASSIS[kind].height / 2, portable_math.wrap_angle(facing)
 
 
 def swap_sides(world: World, battles: npt.NDArray[np.int64]) -> None:
@@ -244,25 +225,23 @@ def formation(mechs: int, shorter: int) -> tuple[int, int]:
         room = ceil(MARGIN + PITCH * (longest - 1) + WIDEST + 1)
         if room <= limit:
             return columns, min(limit, max(SQUARE, shorter // 4, room))
-    needed = 2 * room + APART
-    raise BadMap(
-        f"{mechs} mechs on a side need a map of at least {needed} x {needed} columns, got a side of {shorter}: "
-        "take a larger map or a smaller roster"
+    needed = f"{2 * room + APART} x {2 * room + APART} columns, got a side of {shorter}"
+    raise ProtegeError(
+        f"{mechs} mechs on a side need a map of at least {needed}: take a larger map or a smaller roster"
     )
 
 
-# --- maps ----------------------------------------------------------------------------------------------------------
-
-
 def generate(
-    seeds: Sequence[int] | npt.NDArray[np.uint64], size: tuple[int, int] = STANDARD, roster: str = "10v10",
-    out: World | None = None, at: npt.ArrayLike | None = None,
-) -> World:  # fmt: skip
+    seeds: Seeds, size: Size = STANDARD, roster: str = "10v10", out: World | None = None, at: Any = None
+) -> World:
     """One map per seed: new arrays, or battles number `at` (the first ones, if not given) of `out`."""
-    members = find_roster(roster).members()
-    given = _as_seeds(seeds)
+    members, given = find_roster(roster).members(), [int(seed) for seed in seeds]
+    bad = [seed for seed in given if not 0 <= seed < 2**64]
+    if bad:
+        raise ProtegeError(f"a map's seed is a whole number 0..2**64-1, got {bad[0]}")
     if out is None:
-        _check_size(size)
+        if not all(SMALLEST <= side <= LARGEST for side in size):
+            raise ProtegeError(f"a map has {SMALLEST}..{LARGEST} columns on each side, got {size[0]} x {size[1]}")
         out = empty_world(len(given), size, len(members.team))
     places = np.arange(len(given)) if at is None else np.asarray(at, np.int64)
     _check_places(out, size, len(members.team), len(given), places)
@@ -282,33 +261,16 @@ def generate(
     return out
 
 
-def _as_seeds(seeds: Sequence[int] | npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    listed = [int(seed) for seed in seeds]
-    bad = [seed for seed in listed if not 0 <= seed < 2**64]
-    if bad:
-        raise BadMap(f"a map's seed is a whole number 0..2**64-1, got {bad[0]}")
-    return np.array(listed, np.uint64)
-
-
-def _check_size(size: tuple[int, int]) -> None:
-    if not all(SMALLEST <= side <= LARGEST for side in size):
-        raise BadMap(f"a map has {SMALLEST}..{LARGEST} columns on each side, got {size[0]} x {size[1]}")
-
-
-def _check_places(out: World, size: tuple[int, int], mechs: int, maps: int, places: npt.NDArray[np.int64]) -> None:
+def _check_places(out: World, size: Size, mechs: int, maps: int, places: npt.NDArray[np.int64]) -> None:
     battles, _, y, x = out.material.shape
     if (x, y) != tuple(size) or out.spawn.shape[1] != mechs:
-        raise BadMap(
-            f"arrays for {size[0]} x {size[1]} columns and {mechs} mechs are needed; "
-            f"got {x} x {y} and {out.spawn.shape[1]}: make them with empty_world"
-        )
+        needed, found = f"{size[0]} x {size[1]} columns and {mechs} mechs", f"{x} x {y} and {out.spawn.shape[1]}"
+        raise ProtegeError(f"arrays for {needed} are needed; got {found}: make them with empty_world")
     if len(places) != maps or (maps and not 0 <= places.min() <= places.max() < battles):
-        raise BadMap(f"{maps} maps need as many places among 0..{battles - 1}, got {places.tolist()}")
+        raise ProtegeError(f"{maps} maps need as many places among 0..{battles - 1}, got {places.tolist()}")
 
 
 # --- recipes -------------------------------------------------------------------------------------------------------
-
-
 def map_hash(world: World, b: int) -> str:
     """SHA-256 of a map's size and materials."""
     digest = hashlib.sha256(json.dumps(world.material.shape[1:]).encode())
@@ -316,22 +278,15 @@ def map_hash(world: World, b: int) -> str:
     return digest.hexdigest()
 
 
-def _recipe_hash(recipe: dict[str, Any]) -> str:
-    plain = {name: value for name, value in recipe.items() if name != "hashes"}
-    return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
 def recipe(world: World, b: int, roster: str) -> dict[str, Any]:
     """All it takes to make a map again, what it holds, and hashes of both; to be asked before the battle changes it."""
-    facts = [int(fact) for fact in world.facts[b]]
-    width = world.material.shape[3]
+    facts = world.facts[b].tolist()
+    height, width = world.material.shape[2:]
+    noted = min(facts[routes.DIGS], routes.MOST_NOTED)
+    digs = np.reshape(facts[routes.DIG_NOTES :][: 3 * noted], (noted, 3)).tolist()
+    config, teams = {"size": [width, height, HEIGHT], "roster": roster}, ("blue", "red")
     found: dict[str, Any] = {
-        "schema": SCHEMA,
-        "generator": {
-            "id": GENERATOR,
-            "version": VERSION,
-            "config": {"size": [width, world.material.shape[2], HEIGHT], "roster": roster},
-        },
+        "schema": SCHEMA, "generator": {"id": GENERATOR, "version": VERSION, "config": config},
         "seed": int(world.seed[b]),
         "variant": {
             "transform": TRANSFORMS[facts[routes.TRANSFORM]],
@@ -340,23 +295,15 @@ def recipe(world: World, b: int, roster: str) -> dict[str, Any]:
             "mirrored": bool(facts[routes.MIRRORED]),
         },
         "regions": {
-            "zone": [float(value) for value in world.zone[b]],
-            "squares": {"blue": world.square[b, 0].tolist(), "red": world.square[b, 1].tolist()},
+            "zone": world.zone[b].tolist(), "squares": dict(zip(teams, world.square[b].tolist())),
             "corridors": routes.corridors(world, b),
         },
         "stats": statistics(world, b),
-        "fixups": [
-            {"what": routes.DIG_NAMES[what], "team": ("blue", "red")[team], "attempt": attempt, "voxels": voxels}
-            for attempt, (what, team, voxels) in enumerate(_digs(facts), 1)
-        ],
-    }
-    found["hashes"] = {"recipe": _recipe_hash(found), "map": map_hash(world, b)}
-    return found
-
-
-def _digs(facts: list[int]) -> list[list[int]]:
-    notes = facts[routes.DIG_NOTES :]
-    return [notes[3 * i : 3 * i + 3] for i in range(min(facts[routes.DIGS], routes.MOST_NOTED))]
+        "fixups": [{"what": routes.DIG_NAMES[what], "team": teams[team], "attempt": attempt, "voxels": voxels}
+                   for attempt, (what, team, voxels) in enumerate(digs, 1)],
+    }  # fmt: skip
+    text = json.dumps(found, sort_keys=True, separators=(",", ":"))
+    return found | {"hashes": {"recipe": hashlib.sha256(text.encode()).hexdigest(), "map": map_hash(world, b)}}
 
 
 def statistics(world: World, b: int) -> dict[str, Any]:
@@ -373,3 +320,66 @@ def statistics(world: World, b: int) -> dict[str, Any]:
         "overlap": [float(part) / 1000 for part in facts[routes.OVERLAP : routes.OVERLAP + 2]],
         "zones_tried": int(facts[routes.ZONES_TRIED]),
     }
+
+
+# --- for practice ---------------------------------------------------------------------------------------------------
+class MapMaker(Protocol):
+    """Makes maps, one per seed: new arrays, or battles number `at` of `out`."""
+
+    def __call__(self, seeds: Seeds, size: Size, roster: str, out: World | None = None, at: Any = None) -> World: ...
+
+
+def blank(battles: int, x: int, y: int, mechs: int) -> World:
+    """Flat dirt with a zone of radius 5 in the middle; nobody is placed and no distance measured."""
+    world = empty_world(battles, (x, y), mechs)
+    world.material[:, 0] = DIRT
+    world.zone[:] = x / 2, y / 2, 5.0
+    return world
+
+
+@dataclass(frozen=True)
+class OverAndOver:
+    """A few maps, each battle on one of them; the seed says on which, and is the battle's own."""
+
+    maps: World
+
+    def __call__(self, seeds: Seeds, size: Size, roster: str, out: World | None = None, at: Any = None) -> World:
+        world = empty_world(len(seeds), size, self.maps.spawn.shape[1]) if out is None else out
+        for b, seed in zip(range(len(seeds)) if at is None else at, seeds):
+            for name, array in world._asdict().items():
+                array[b] = getattr(self.maps, name)[seed % len(self.maps.seed)]
+            world.seed[b] = seed
+        return world
+
+
+@dataclass(frozen=True)
+class OpenField:
+    """Flat ground with the zone in the middle; teams line up at opposite edges, where the seed puts them."""
+
+    wall: bool = False  # one from edge to edge that nothing goes through, between the teams and across the zone
+
+    def __call__(self, seeds: Seeds, size: Size, roster: str, out: World | None = None, at: Any = None) -> World:
+        members = find_roster(roster).members()
+        made = blank(len(seeds), *size, len(members.team))
+        for b, seed in enumerate(seeds):
+            self._make(made, b, seed, members)
+        if out is None:
+            return made
+        for name, array in out._asdict().items():
+            array[range(len(seeds)) if at is None else at] = getattr(made, name)
+        return out
+
+    def _make(self, made: World, b: int, seed: int, members: Members) -> None:
+        height, width = made.blocked.shape[1:]
+        made.seed[b] = seed
+        if self.wall:
+            made.material[b, :WALL_HEIGHT, :, width // 2 - 1 : width // 2 + 1] = REINFORCED
+        dice = np.random.default_rng(seed)
+        line = PITCH * (np.bincount(members.team).max() - 1)
+        first = dice.uniform(EDGE, height - EDGE - line, 2)
+        for mech, (team, kind, rank) in enumerate(zip(members.team, members.kind, members.rank)):
+            x, y = EDGE if team == BLUE else width - EDGE, first[team] + PITCH * rank
+            facing = atan2(height / 2 - y, width / 2 - x) + dice.uniform(-0.5, 0.5)
+            made.spawn[b, mech] = x, y, CHASSIS[kind].height / 2, facing
+        derive(made, b)
+        measure_paths(made, b, path_queue(width, height))

@@ -5,6 +5,7 @@ take a preset as `Tables`. Who takes part is a `Roster`; whatever depends on a m
 Constants here are compiled into what `@kernel` marks; naming it makes a change in this file compile that anew.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import cos, degrees, radians
 from typing import Any, Final, NamedTuple
@@ -25,13 +26,16 @@ def cosine(angle_degrees: float) -> float:
     return round(cos(radians(angle_degrees)), 15)
 
 
-# --- materials -----------------------------------------------------------------------------------------------------
+def columns(rows: Sequence[tuple[Any, ...]]) -> tuple[npt.NDArray[Any], ...]:
+    """The columns of a table as arrays."""
+    return tuple(map(np.array, zip(*rows)))
 
+
+# --- materials -----------------------------------------------------------------------------------------------------
 AIR, SOLID, LAVA, WATER, DEBRIS, SOLID_DEBRIS, DIRT, GLASS, REINFORCED, FOLIAGE = range(10)
 
 
-@dataclass(frozen=True)
-class Material:
+class Material(NamedTuple):
     """What a voxel is made of; the hazards act on whoever has its feet in it."""
 
     name: str
@@ -58,16 +62,10 @@ MATERIALS: Final = (
     Material("foliage", 1, False, True, (60, 130, 62), breakable=True),
 )
 
-MATERIAL_HP: Final = np.array([m.hp for m in MATERIALS], np.int16)
-STOPS_BODIES: Final = np.array([m.stops_bodies for m in MATERIALS])
-STOPS_SIGHT: Final = np.array([m.stops_sight for m in MATERIALS])
-BREAKABLE: Final = np.array([m.breakable for m in MATERIALS])
-HAZARD_HEAT: Final = np.array([m.heat for m in MATERIALS])
-HAZARD_DAMAGE: Final = np.array([m.damage for m in MATERIALS])
-SPEED_FACTOR: Final = np.array([m.speed for m in MATERIALS])
+_, _HP, STOPS_BODIES, STOPS_SIGHT, _, BREAKABLE, HAZARD_HEAT, HAZARD_DAMAGE, SPEED_FACTOR = columns(MATERIALS)
+MATERIAL_HP: Final = _HP.astype(np.int16)
 
 # --- chassis and weapons -------------------------------------------------------------------------------------------
-
 SCOUT, LIGHT, MEDIUM, HEAVY = range(4)
 LASER, FLAMER, MISSILE, GAUSS, AUTOCANNON, PAINTER, SMOKE = range(7)
 PRIMARY, SECONDARY, TERTIARY, SPECIAL = range(4)  # the buttons that fire
@@ -104,7 +102,6 @@ CHASSIS: Final = (
     Chassis("heavy", 3.5, 4.0, 2.5, 0.6, 0.0, 200.0, 100.0, 130.0, 10.0, 85.0, 4.0, 0.9, has_ams=True),
 )
 CLASS_NAMES: Final = tuple(chassis.name for chassis in CHASSIS)
-
 
 NARROW, WIDE = 0, 1  # gaits: how much room a walker needs
 FOOTPRINTS: Final = ((1, 3), (2, 4))  # by gait: columns on each side of its own, layers of height
@@ -148,9 +145,8 @@ WEAPONS: Final = (
     Weapon("smoke", 20.0, 0.0, 0.0, 10.0, 5.0, 180.0, MISSILE_TIMER, STRAIGHT, 15.0, 4.0),
 )
 
-_BASE_WEAPONS: Final = tuple(
-    replace(weapon, stability_damage=5.0) if number == AUTOCANNON else weapon for number, weapon in enumerate(WEAPONS)
-)
+_BASE_AUTOCANNON = replace(WEAPONS[AUTOCANNON], stability_damage=5.0)
+_BASE_WEAPONS: Final = (*WEAPONS[:AUTOCANNON], _BASE_AUTOCANNON, *WEAPONS[AUTOCANNON + 1 :])
 
 Loadout = tuple[dict[int, int], ...]  # per class: weapon -> the button that fires it
 
@@ -172,9 +168,8 @@ _SUITE_LOADOUT: Loadout = (
     *_BASE_LOADOUT[2:],
 )
 
+
 # --- rules ---------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Rules:
     """All numbers of a game. Lengths in voxels of a metre, times in seconds, names that begin with cos_ are cosines."""
@@ -249,30 +244,28 @@ class Rules:
 
     def tables(self) -> "Tables":
         """The same as kernels take it."""
-        return _tables(self)
+        chassis = [
+            _record(vars(c) | {"half_width": c.width / 2, "gait": gait_of(c), "has_ewar": kind in self.ewar})
+            for kind, c in enumerate(self.chassis)
+        ]
+        weapons = [
+            _record(vars(w) | {"half_arc": radians(w.arc / 2), "cos_half_arc": cosine(w.arc / 2)}) for w in self.weapons
+        ]
+        trigger = np.full((len(chassis), len(weapons)), NOT_CARRIED)
+        for kind, carried in enumerate(self.loadout):
+            trigger[kind, list(carried)] = list(carried.values())
+        return Tables(np.concatenate(chassis), np.concatenate(weapons), _record(vars(self)), trigger)
 
 
 BUILD: Final = Rules()
 BASE: Final = replace(
-    BUILD,
-    name="base",
-    weapons=_BASE_WEAPONS,
-    loadout=_BASE_LOADOUT,
-    slide=0.98,
-    jet_drain=0.0,
-    aim_spread=0.5,
-    sight_range=FAR,
-    zone_height=FAR,
-)
+    BUILD, name="base", weapons=_BASE_WEAPONS, loadout=_BASE_LOADOUT,
+    slide=0.98, jet_drain=0.0, aim_spread=0.5, sight_range=FAR, zone_height=FAR,
+)  # fmt: skip
 SUITE: Final = replace(
-    BASE,
-    name="suite",
-    loadout=_SUITE_LOADOUT,
-    ewar=(LIGHT,),
-    contested_floor=0.5,
-    score_ends=False,
-    suite_tiebreak=True,
-)
+    BASE, name="suite", loadout=_SUITE_LOADOUT, ewar=(LIGHT,),
+    contested_floor=0.5, score_ends=False, suite_tiebreak=True,
+)  # fmt: skip
 RULES: Final = {rules.name: rules for rules in (BUILD, BASE, SUITE)}
 
 Records = npt.NDArray[Any]  # structured: a field for every number of a row
@@ -295,31 +288,14 @@ def _record(numbers: dict[str, float]) -> Records:
     return np.array([tuple(row.values())], types)
 
 
-def _tables(rules: Rules) -> Tables:
-    chassis = [
-        _record(vars(c) | {"half_width": c.width / 2, "gait": gait_of(c), "has_ewar": kind in rules.ewar})
-        for kind, c in enumerate(rules.chassis)
-    ]
-    weapons = [
-        _record(vars(w) | {"half_arc": radians(w.arc / 2), "cos_half_arc": cosine(w.arc / 2)}) for w in rules.weapons
-    ]
-    trigger = np.full((len(chassis), len(weapons)), NOT_CARRIED)
-    for kind, carried in enumerate(rules.loadout):
-        for weapon, button in carried.items():
-            trigger[kind, weapon] = button
-    return Tables(np.concatenate(chassis), np.concatenate(weapons), _record(vars(rules)), trigger)
-
-
 # --- sensor suites -------------------------------------------------------------------------------------------------
-
 SCOUT_RECON, LIGHT_SKIRMISH, MEDIUM_ASSAULT, HEAVY_SUPPORT, PACK_COMMAND, SQUAD_COMMAND = range(6)
 SUITE_OF_CLASS: Final = (SCOUT_RECON, LIGHT_SKIRMISH, MEDIUM_ASSAULT, HEAVY_SUPPORT)
 ICON, STATUS, FULL = range(3)  # what a squad display shows of a friend
 NO_ORDERS, TO_PACK, TO_SQUAD = range(3)
 
 
-@dataclass(frozen=True)
-class Suite:
+class Suite(NamedTuple):
     """What a role's sensors and displays give it."""
 
     name: str
@@ -342,37 +318,24 @@ SUITES: Final = (
     Suite("pack command", 8, 1.0, 0.6, 5, FULL, True, TO_PACK, True, 10),
     Suite("squad command", 6, 1.0, 0.5, 12, FULL, True, TO_SQUAD, True, 12),
 )
-
 SUITE_RANGE: Final = np.array([suite.sensor_range for suite in SUITES])
 
 # --- rosters -------------------------------------------------------------------------------------------------------
-
 BLUE, RED = 0, 1
 NOBODY: Final = -1
 
 
-class UnknownRoster(ProtegeError):
-    """A roster that is not in the list."""
-
-
-@dataclass(frozen=True)
-class Member:
+class Member(NamedTuple):
     """One mech's place in a team."""
 
     kind: int  # class
     suite: int
 
-    @property
-    def leads_pack(self) -> bool:
-        """Whether it commands the others of its pack."""
-        return SUITES[self.suite].orders == TO_PACK
-
 
 Pack = tuple[Member, ...]
 
 
-@dataclass(frozen=True)
-class Side:
+class Side(NamedTuple):
     """A team: packs, and perhaps somebody who leads the packs' leaders."""
 
     packs: tuple[Pack, ...] = ()
@@ -406,13 +369,12 @@ class Roster:
             first = len(rows)
             squad_leader = len(rows) + sum(map(len, side.packs)) if side.squad_leader else NOBODY
             for number, pack in enumerate(side.packs, packs):
-                leading = [len(rows) + i for i, member in enumerate(pack) if member.leads_pack]
+                leading = [len(rows) + i for i, member in enumerate(pack) if SUITES[member.suite].orders == TO_PACK]
                 for member in pack:
-                    leader = squad_leader if member.leads_pack else leading[0] if leading else NOBODY
-                    rows.append([team, member.kind, member.suite, number, leader, len(rows) - first])
+                    leader = squad_leader if len(rows) in leading else leading[0] if leading else NOBODY
+                    rows.append([team, *member, number, leader, len(rows) - first])
             if side.squad_leader:
-                head = side.squad_leader
-                rows.append([team, head.kind, head.suite, packs, NOBODY, len(rows) - first])
+                rows.append([team, *side.squad_leader, packs, NOBODY, len(rows) - first])
             packs += len(side.packs)
         return Members(*np.array(rows, np.int64).T.copy())
 
@@ -452,5 +414,5 @@ ROSTERS: Final = {
 def find_roster(name: str) -> Roster:
     """The roster of this name."""
     if name not in ROSTERS:
-        raise UnknownRoster(f"no roster is called {name!r}; there are {', '.join(ROSTERS)}")
+        raise ProtegeError(f"no roster is called {name!r}; there are {', '.join(ROSTERS)}")
     return ROSTERS[name]

@@ -8,7 +8,7 @@ makes thousands of ways a little longer.
 """
 
 from math import floor, sqrt
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ STRAIGHT, DIAGONAL, STRAIGHT_UP, DIAGONAL_UP = 10, 14, 12, 17
 WATER_TOLL, LAVA_TOLL = 7, 30  # water slows to 0.6; lava is worth a detour
 WALL: Final = 5000
 
-SLACK: Final = 8  # less than a step, so that ways still lead down wherever distances are off by so much
+SLACK: Final[Any] = np.int64(8)  # in battle: less than a step, so that ways lead down wherever distances are off by it
 
 STEP: Final = 1  # whole voxels up: what is left of the rules' step height
 ZONE_LEVEL: Final = 5  # higher up, the zone's columns are not in it
@@ -91,20 +91,17 @@ def _unlink(queue: Queue, cell: int) -> None:
 def pop(queue: Queue) -> int:
     """The cell with the lowest key, or -1."""
     if queue.state[0] == 0:
-        queue.state[1] = NO_WAY
         return -1
     key = queue.state[1]
     while queue.head[key] < 0:
         key += 1
-    queue.state[1] = key
     cell = int(queue.head[key])
     _unlink(queue, cell)
+    queue.state[1] = key if queue.state[0] > 0 else NO_WAY
     return cell
 
 
 # --- where to stand ------------------------------------------------------------------------------------------------
-
-
 @kernel
 def free_span(blocked: Columns, gait: int, y: int, x: int) -> tuple[int, int]:
     """The lowest height at which a body centred in this column can stand, and how far up it is free from there."""
@@ -136,18 +133,11 @@ def _stand(world: World, b: int, gait: int, y: int, x: int) -> bool:
     toll = 0
     if level != NO_LEVEL:
         ground = world.material[b, level, y, x]
-        if ground == LAVA:
-            toll = LAVA_TOLL
-        elif ground == WATER:
-            toll = WATER_TOLL
-    if (
-        world.level[b, gait, y, x] == level
-        and world.ceiling[b, gait, y, x] == top
-        and world.toll[b, gait, y, x] == toll
-    ):
-        return False
-    world.level[b, gait, y, x], world.ceiling[b, gait, y, x], world.toll[b, gait, y, x] = level, top, toll
-    return True
+        toll = LAVA_TOLL if ground == LAVA else WATER_TOLL if ground == WATER else 0
+    levels, ceilings, tolls = world.level[b, gait], world.ceiling[b, gait], world.toll[b, gait]
+    changed = bool(levels[y, x] != level or ceilings[y, x] != top or tolls[y, x] != toll)
+    levels[y, x], ceilings[y, x], tolls[y, x] = level, top, toll
+    return changed
 
 
 @kernel
@@ -162,10 +152,8 @@ def step_cost(level: Small, ceiling: Small, toll: Small, tall: int, y: int, x: i
     else:
         cost = DIAGONAL if diagonal else STRAIGHT
     cost += int(toll[v, u])
-    if there == NO_LEVEL or there > here + STEP:
-        return cost + WALL
     high = max(here, there)
-    if min(ceiling[y, x], ceiling[v, u]) < high + tall:
+    if there > here + STEP or min(ceiling[y, x], ceiling[v, u]) < high + tall:  # NO_LEVEL is above all
         return cost + WALL
     if diagonal and not (_passable(level, ceiling, tall, y, u, high) and _passable(level, ceiling, tall, v, x, high)):
         return cost + WALL
@@ -179,8 +167,6 @@ def _passable(level: Small, ceiling: Small, tall: int, y: int, x: int, high: int
 
 
 # --- distances -----------------------------------------------------------------------------------------------------
-
-
 @kernel
 def in_zone(world: World, b: int, y: int, x: int, level: int) -> bool:
     """Whether a body that stands in the middle of this column is in the zone."""
@@ -192,10 +178,8 @@ def in_zone(world: World, b: int, y: int, x: int, level: int) -> bool:
 def relax(level: Small, ceiling: Small, toll: Small, tall: int, distance: Distances, queue: Queue, slack: int) -> None:
     """Lower distances until no waiting cell, and none it leads to, can be had for less, by more than the slack."""
     height, width = level.shape
-    while True:
+    while queue.state[0] > 0:
         cell = pop(queue)
-        if cell < 0:
-            return
         v, u = cell // width, cell % width
         base = int(distance[v, u])
         for k in range(8):
@@ -236,10 +220,7 @@ def measure_distance(world: World, b: int, gait: int, toll: Small, distance: Dis
 
 @kernel
 def update_paths(world: World, b: int, queue: Queue, slack: int) -> None:
-    """Bring standing places and distances up to date with the voxels changed since the last time.
-
-    With slack, a column keeps its distance if the way on is longer or shorter by no more than that.
-    """
+    """Bring places and distances up to date; a column keeps its distance if the way on differs by at most the slack."""
     changes = world.changed[b, 0]
     if changes > MOST_CHANGES:
         measure_paths(world, b, queue)
@@ -253,14 +234,6 @@ def update_paths(world: World, b: int, queue: Queue, slack: int) -> None:
         if count > 0:
             _repair(world, b, gait, queue, count, slack)
     world.changed[b, 0] = 0
-
-
-@kernel
-def update_all_paths(world: World, first: int, last: int, queue: Queue) -> None:
-    """The same with SLACK for battles first..last-1; those without changes cost nothing."""
-    for b in range(first, last):
-        if world.changed[b, 0] != 0:
-            update_paths(world, b, queue, np.int64(SLACK))  # type: ignore[arg-type]
 
 
 @kernel
@@ -288,11 +261,9 @@ def _list(queue: Queue, cell: int, count: int) -> int:
 
 @kernel
 def _repair(world: World, b: int, gait: int, queue: Queue, count: int, slack: int) -> None:
-    """Correct the distances after steps from and to the listed cells changed.
-
-    First, nearest to the zone first, whatever has lost its way forgets its distance, and so does all that went by it.
-    Then all these find their distance again, from neighbours that still have one.
-    """
+    """Correct the distances after steps from and to the listed cells changed."""
+    # First, nearest to the zone first, whatever has lost its way forgets its distance, and so does all that went by it.
+    # Then all these find their distance again, from neighbours that still have one.
     level, ceiling, toll = world.level[b, gait], world.ceiling[b, gait], world.toll[b, gait]
     distance, tall = world.distance[b, gait], FOOTPRINTS[gait][1]
     height, width = level.shape
@@ -300,10 +271,8 @@ def _repair(world: World, b: int, gait: int, queue: Queue, count: int, slack: in
         cell = queue.cells[i]
         if distance[cell // width, cell % width] != NO_WAY:
             push(queue, cell, int(distance[cell // width, cell % width]))
-    while True:
+    while queue.state[0] > 0:
         cell = pop(queue)
-        if cell < 0:
-            break
         v, u = cell // width, cell % width
         base = int(distance[v, u])
         if _shortest(world, b, gait, v, u) <= base + slack:
@@ -356,15 +325,11 @@ def next_cell(world: World, b: int, gait: int, toll: Small, distance: Distances,
 
 
 # --- asking the way ------------------------------------------------------------------------------------------------
-
-
 @kernel
 def _own_cell(world: World, b: int, gait: int, x: float, y: float, feet: float) -> tuple[int, float]:
-    """The column a body is at for the purpose of walking, and its distance to the zone by way of that column's middle.
-
-    A body close to a wall is nearest to a column whose middle it cannot reach, because the footprint would rest on the
-    wall. So the columns around are candidates too: those it can step or drop to.
-    """
+    """The column a body is at for the purpose of walking, and its distance to the zone by way of its middle."""
+    # A body close to a wall is nearest to a column whose middle it cannot reach, because its footprint would rest on
+    # the wall. So the columns around are candidates too: those it can step or drop to.
     height, width = world.blocked.shape[1:]
     column, row = int(floor(x)), int(floor(y))
     best, chosen = 1e9, -1

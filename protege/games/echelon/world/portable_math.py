@@ -16,12 +16,7 @@ from protege.seeds import STREAM_STEP, random_bits
 Stream = npt.NDArray[np.uint64]  # (1,): the state, advanced in place
 
 # One number per use of a battle's seed: each gives a stream of its own.
-TERRAIN: Final = 0
-VARIANT: Final = 1
-SPAWN: Final = 2
-SIMULATION: Final = 3
-PLAYERS: Final = 4
-LAYOUT: Final = 5
+TERRAIN, VARIANT, SPAWN, SIMULATION, PLAYERS, LAYOUT = range(6)
 
 
 @kernel
@@ -55,8 +50,6 @@ def uniform(rng: Stream) -> float:
     return np.float64(next_bits(rng) >> np.uint64(11)) * 2.0**-53
 
 
-# --- angles --------------------------------------------------------------------------------------------------------
-
 # Half of pi in two parts: the first has so few digits that small multiples of it are exact.
 HALF_PI_HIGH: Final = 1.5707963267341256
 HALF_PI_LOW: Final = 6.077100506506192e-11
@@ -68,30 +61,15 @@ def sin_cos(angle: float) -> tuple[float, float]:
     quarters = floor(angle * (2.0 / pi) + 0.5)
     x = angle - quarters * HALF_PI_HIGH - quarters * HALF_PI_LOW
     q = x * x
-    s = 1.0 - q * (1.0 / 272.0)  # Taylor series from the last term on: 272 = 16 * 17
-    s = 1.0 - q * (1.0 / 210.0) * s
-    s = 1.0 - q * (1.0 / 156.0) * s
-    s = 1.0 - q * (1.0 / 110.0) * s
-    s = 1.0 - q * (1.0 / 72.0) * s
-    s = 1.0 - q * (1.0 / 42.0) * s
-    s = 1.0 - q * (1.0 / 20.0) * s
-    s = x - x * (q * (1.0 / 6.0) * s)
-    c = 1.0 - q * (1.0 / 240.0)
-    c = 1.0 - q * (1.0 / 182.0) * c
-    c = 1.0 - q * (1.0 / 132.0) * c
-    c = 1.0 - q * (1.0 / 90.0) * c
-    c = 1.0 - q * (1.0 / 56.0) * c
-    c = 1.0 - q * (1.0 / 30.0) * c
-    c = 1.0 - q * (1.0 / 12.0) * c
-    c = 1.0 - q * (1.0 / 2.0) * c
+    s = c = 1.0
+    for n in range(16, 2, -2):  # Taylor series from the last term on
+        s = 1.0 - q * (1.0 / (n * (n + 1))) * s
+        c = 1.0 - q * (1.0 / (n * (n - 1))) * c
+    s, c = x - x * (q * (1.0 / 6.0) * s), 1.0 - q * (1.0 / 2.0) * c
     quarter = int(quarters) & 3
-    if quarter == 0:
-        return s, c
-    if quarter == 1:
-        return c, -s
-    if quarter == 2:
-        return -s, -c
-    return -c, s
+    if quarter & 1:
+        s, c = c, -s
+    return (-s, -c) if quarter & 2 else (s, c)
 
 
 @kernel

@@ -12,23 +12,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from protege.games.echelon.world import paths
 from protege.games.echelon.world.mechs import AIR, BLUE, DIRT, FOOTPRINTS, STOPS_BODIES, WIDE
-from protege.games.echelon.world.paths import (
-    DX,
-    DY,
-    WALL,
-    Distances,
-    Indices,
-    Queue,
-    in_zone,
-    measure_distance,
-    measure_paths,
-    next_cell,
-    path_queue,
-    pop,
-    push,
-    step_cost,
-)
+from protege.games.echelon.world.paths import DX, DY, WALL, Distances, Indices, next_cell
 from protege.games.echelon.world.portable_math import Stream, below, uniform
 from protege.games.echelon.world.voxels import HEIGHT, NO_WAY, Materials, Small, World, derive
 from protege.kernels import kernel
@@ -61,7 +47,7 @@ class Workshop(NamedTuple):
     """What one thread needs to make maps of one size."""
 
     draft: Materials  # (z, y, x)
-    queue: Queue
+    queue: paths.Queue
     toll: Small  # (y, x)
     distance: Distances  # (y, x)
     route: Indices  # (2, cells)
@@ -72,17 +58,10 @@ class Workshop(NamedTuple):
 def workshop(x: int, y: int) -> Workshop:
     """A workshop for maps of x by y columns."""
     return Workshop(
-        draft=np.zeros((HEIGHT, y, x), np.uint8),
-        queue=path_queue(x, y),
-        toll=np.zeros((y, x), np.uint8),
-        distance=np.zeros((y, x), np.uint16),
-        route=np.zeros((2, x * y), np.int32),
-        near=np.zeros((y, x), np.bool_),
+        draft=np.zeros((HEIGHT, y, x), np.uint8), queue=paths.path_queue(x, y), toll=np.zeros((y, x), np.uint8),
+        distance=np.zeros((y, x), np.uint16), route=np.zeros((2, x * y), np.int32), near=np.zeros((y, x), np.bool_),
         rng=np.zeros(1, np.uint64),
-    )
-
-
-# --- corridors -----------------------------------------------------------------------------------------------------
+    )  # fmt: skip
 
 
 @kernel
@@ -138,8 +117,9 @@ def carve_corridors(world: World, b: int, rng: Stream) -> None:
         sx, sy = centre_of(world, b, team)
         away = (1.5 + uniform(rng)) * wide / sqrt((x - sx) ** 2 + (y - sy) ** 2)
         dx, dy = floor(0.5 - sign * away * (y - sy)), floor(0.5 + sign * away * (x - sx))
-        if any(_off_map(i + dx, j + dy, wide, width, height) for i, j in ((sx, sy), (x, y))):
-            dx, dy = -dx, -dy
+        ends, edge = ((sx + dx, sy + dy), (x + dx, y + dy)), wide // 2
+        if not all(edge <= i < width - edge and edge <= j < height - edge for i, j in ends):
+            dx, dy = -dx, -dy  # to the side on which the lane stays on the map
         facts[SHIFT + 2 * team : SHIFT + 2 * team + 2] = dx, dy
         sign = -sign
     for lane in corridors(world, b):
@@ -147,7 +127,6 @@ def carve_corridors(world: World, b: int, rng: Stream) -> None:
 
 
 def carve_along(grid: Materials, points: Sequence[Sequence[int]], wide: int) -> None:
-    """Cut a lane from each point to the next."""
     for (xa, ya), (xb, yb) in pairwise(points):
         carve(grid, xa, ya, xb, yb, wide)
 
@@ -164,14 +143,6 @@ def corridors(world: World, b: int) -> list[dict[str, Any]]:
         found.append({"kind": f"{name} lane", "width": wide, "points": [[sx, sy], [x, y]]})
         found.append({"kind": f"{name} flank", "width": wide, "points": flank})
     return found
-
-
-def _off_map(x: int, y: int, wide: int, width: int, height: int) -> bool:
-    """Whether a lane through here would leave the map."""
-    return x < wide // 2 or y < wide // 2 or x >= width - wide // 2 or y >= height - wide // 2
-
-
-# --- checking ------------------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -195,9 +166,7 @@ def trace(world: World, b: int, toll: Small, distance: Distances, x: int, y: int
 def mark_near(near: npt.NDArray[np.bool_], route: Indices, count: int, radius: int) -> None:
     """Mark the columns this close to a route, and no others."""
     height, width = near.shape
-    for y in range(height):
-        for x in range(width):
-            near[y, x] = False
+    near[:] = False
     for i in range(count):
         y, x = route[i] // width, route[i] % width
         for v in range(max(0, y - radius), min(height, y + radius + 1)):
@@ -206,22 +175,16 @@ def mark_near(near: npt.NDArray[np.bool_], route: Indices, count: int, radius: i
 
 
 @kernel
-def near_route(shorter: int) -> int:
-    """How many columns beside a route still belong to it, on a map whose shorter side this is."""
-    return max(NEAR_LEAST, min(NEAR_MOST, shorter * LANE_SHARE // 100))
-
-
-@kernel
 def second_route(world: World, b: int, x: int, y: int, shop: Workshop) -> int:
     """Find the best way from here and the best other way; what they share, in thousandths of the second."""
     height, width = world.blocked.shape[1:]
     first = trace(world, b, world.toll[b, WIDE], world.distance[b, WIDE], x, y, shop.route[0])
-    near = near_route(min(height, width))
+    near = max(NEAR_LEAST, min(NEAR_MOST, min(height, width) * LANE_SHARE // 100))
     mark_near(shop.near, shop.route[0], first, near)
     for v in range(height):
         for u in range(width):
             shop.toll[v, u] = world.toll[b, WIDE, v, u] + (NEAR_ROUTE_TOLL if shop.near[v, u] else 0)
-    measure_distance(world, b, WIDE, shop.toll, shop.distance, shop.queue)
+    paths.measure_distance(world, b, WIDE, shop.toll, shop.distance, shop.queue)
     second = trace(world, b, shop.toll, shop.distance, x, y, shop.route[1])
     mark_near(shop.near, shop.route[0], first, near - 1)
     shared = 0
@@ -238,9 +201,7 @@ def find_trap(world: World, b: int, gait: int, starts: npt.NDArray[np.int64], sh
     distance, tall = world.distance[b, gait], FOOTPRINTS[gait][1]
     height, width = level.shape
     waiting, seen = shop.route[0], shop.near
-    for v in range(height):
-        for u in range(width):
-            seen[v, u] = False
+    seen[:] = False
     count = 0
     for x, y in starts:
         waiting[count] = y * width + x
@@ -254,14 +215,11 @@ def find_trap(world: World, b: int, gait: int, starts: npt.NDArray[np.int64], sh
         for k in range(8):
             v, u = y + DY[k], x + DX[k]
             if 0 <= v < height and 0 <= u < width and not seen[v, u]:
-                if step_cost(level, ceiling, toll, tall, y, x, v, u) < WALL:
+                if paths.step_cost(level, ceiling, toll, tall, y, x, v, u) < WALL:
                     seen[v, u] = True
                     waiting[count] = v * width + u
                     count += 1
     return -1
-
-
-# --- mending -------------------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -287,13 +245,11 @@ def dig(world: World, b: int, x: int, y: int, avoid: bool, shop: Workshop) -> in
     for v in range(height):
         for u in range(width):
             distance[v, u] = NO_WAY
-            if in_zone(world, b, v, u, 0) and not in_the_way(world, b, v, u):
+            if paths.in_zone(world, b, v, u, 0) and not in_the_way(world, b, v, u):
                 distance[v, u] = 0
-                push(queue, v * width + u, 0)
-    while True:
-        cell = pop(queue)
-        if cell < 0:
-            break
+                paths.push(queue, v * width + u, 0)
+    while queue.state[0] > 0:
+        cell = paths.pop(queue)
         v, u = cell // width, cell % width
         cost = int(distance[v, u]) + 1
         if in_the_way(world, b, v, u):
@@ -305,13 +261,12 @@ def dig(world: World, b: int, x: int, y: int, avoid: bool, shop: Workshop) -> in
             inside = radius <= j < height - radius and radius <= i < width - radius
             if inside and cost < distance[j, i]:
                 distance[j, i] = cost
-                push(queue, j * width + i, cost)
+                paths.push(queue, j * width + i, cost)
     return _cut(world.material[b], distance, x, y)
 
 
 @kernel
 def _cut(grid: Materials, distance: Distances, x: int, y: int) -> int:
-    """Clear the columns along falling distances."""
     height, width = distance.shape
     radius, removed = DIG_WIDTH // 2, 0
     x, y = max(radius, min(width - 1 - radius, x)), max(radius, min(height - 1 - radius, y))
@@ -331,7 +286,7 @@ def finish(world: World, b: int, shop: Workshop) -> None:
     ground = world.material[b, 0]
     ground[ground == AIR] = DIRT
     derive(world, b)
-    measure_paths(world, b, shop.queue)
+    paths.measure_paths(world, b, shop.queue)
 
 
 def find_fault(world: World, b: int, shop: Workshop) -> tuple[int, int, int, int]:

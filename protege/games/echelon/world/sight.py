@@ -61,9 +61,7 @@ def footprint(columns: Columns, x: float, y: float, half_width: float) -> int:
 def trace(
     columns: Columns, ax: float, ay: float, az: float, bx: float, by: float, bz: float, ends: bool
 ) -> tuple[float, int]:
-    """Where the way from a to b is first blocked, as a fraction of it (CLEAR: nowhere), and by which voxel.
-
-    A voxel is named by (z * Y + y) * X + x.
+    """Where the way from a to b is first blocked, as a fraction (CLEAR: nowhere), and by voxel (z * Y + y) * X + x.
 
     Leaving the map sideways or through the floor counts as blocked, by no voxel. Above the map nothing is in the way.
     Without `ends` the two voxels that hold the end points do not count: whoever stands in foliage looks out of it.

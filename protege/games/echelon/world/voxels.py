@@ -10,24 +10,17 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from protege.games.echelon.world.mechs import (
-    AIR,
-    BREAKABLE,
-    DIRT,
-    FOOTPRINTS,
-    LAVA,
-    MATERIAL_HP,
-    STOPS_BODIES,
-    STOPS_SIGHT,
-    WATER,
-)
+from protege.games.echelon.world.mechs import AIR, BREAKABLE, HAZARD_HEAT, MATERIAL_HP, STOPS_BODIES, STOPS_SIGHT
 from protege.kernels import kernel
 
 HEIGHT: Final = 20  # layers
 NO_LEVEL: Final = 255
 NO_WAY: Final = 65535
+MATTERS_TO_WALKERS: Final = STOPS_BODIES | (HAZARD_HEAT != 0.0)  # walls, water, lava
+FACTS: Final = 64  # numbers
 MOST_CHANGES: Final = 256  # columns remembered; with more, everything is measured anew
 
+Size = tuple[int, int]  # columns, x and y
 Materials = npt.NDArray[np.uint8]  # (z, y, x)
 Columns = npt.NDArray[np.uint32]  # (y, x): bit z stands for the voxel at z
 Small = npt.NDArray[np.uint8]
@@ -52,37 +45,19 @@ class World(NamedTuple):
     facts: npt.NDArray[np.int64]  # (battles, ...): how the map came about; world.py names the places
 
 
-FACTS: Final = 64
-
-
-def empty_world(battles: int, size: tuple[int, int], mechs: int) -> World:
+def empty_world(battles: int, size: Size, mechs: int) -> World:
     """Arrays for maps of x by y columns, all air."""
     x, y = size
-    voxels, columns, gaits = (battles, HEIGHT, y, x), (battles, y, x), (battles, len(FOOTPRINTS), y, x)
+    voxels, columns, gaits = (battles, HEIGHT, y, x), (battles, y, x), (battles, 2, y, x)
     return World(
-        material=np.zeros(voxels, np.uint8),
-        hp=np.zeros(voxels, np.int16),
-        blocked=np.zeros(columns, np.uint32),
-        opaque=np.zeros(columns, np.uint32),
-        level=np.zeros(gaits, np.uint8),
-        ceiling=np.full(gaits, HEIGHT, np.uint8),
-        toll=np.zeros(gaits, np.uint8),
-        distance=np.zeros(gaits, np.uint16),
-        zone=np.zeros((battles, 3)),
-        square=np.zeros((battles, 2, 4), np.int64),
-        spawn=np.zeros((battles, mechs, 4)),
-        changed=np.zeros((battles, 1 + MOST_CHANGES), np.int32),
-        seed=np.zeros(battles, np.uint64),
+        material=np.zeros(voxels, np.uint8), hp=np.zeros(voxels, np.int16),
+        blocked=np.zeros(columns, np.uint32), opaque=np.zeros(columns, np.uint32),
+        level=np.zeros(gaits, np.uint8), ceiling=np.full(gaits, HEIGHT, np.uint8),
+        toll=np.zeros(gaits, np.uint8), distance=np.zeros(gaits, np.uint16),
+        zone=np.zeros((battles, 3)), square=np.zeros((battles, 2, 4), np.int64), spawn=np.zeros((battles, mechs, 4)),
+        changed=np.zeros((battles, 1 + MOST_CHANGES), np.int32), seed=np.zeros(battles, np.uint64),
         facts=np.zeros((battles, FACTS), np.int64),
-    )
-
-
-def blank(battles: int, x: int, y: int, mechs: int) -> World:
-    """Flat dirt with a zone of radius 5 in the middle; nobody is placed and no distance measured."""
-    world = empty_world(battles, (x, y), mechs)
-    world.material[:, 0] = DIRT
-    world.zone[:] = x / 2, y / 2, 5.0
-    return world
+    )  # fmt: skip
 
 
 @kernel
@@ -112,24 +87,15 @@ def set_voxel(world: World, b: int, z: int, y: int, x: int, material: int) -> No
     world.hp[b, z, y, x] = MATERIAL_HP[material]
     blocked[y, x] = blocked[y, x] | bit if STOPS_BODIES[material] else blocked[y, x] & ~bit
     opaque[y, x] = opaque[y, x] | bit if STOPS_SIGHT[material] else opaque[y, x] & ~bit
-    if _matters_to_walkers(before) or _matters_to_walkers(material):
-        _remember(world, b, y * blocked.shape[1] + x)
-
-
-@kernel
-def _matters_to_walkers(material: int) -> bool:
-    return STOPS_BODIES[material] or material == WATER or material == LAVA
-
-
-@kernel
-def _remember(world: World, b: int, column: int) -> None:
-    """Note that walkers may find this column changed."""
-    count = world.changed[b, 0]
-    if 0 < count <= MOST_CHANGES and world.changed[b, count] == column:
+    if not MATTERS_TO_WALKERS[before] and not MATTERS_TO_WALKERS[material]:
+        return
+    changed, column = world.changed[b], y * blocked.shape[1] + x
+    count = changed[0]
+    if 0 < count <= MOST_CHANGES and changed[count] == column:
         return
     if count < MOST_CHANGES:
-        world.changed[b, count + 1] = column
-    world.changed[b, 0] = min(count + 1, MOST_CHANGES + 1)
+        changed[count + 1] = column
+    changed[0] = min(count + 1, MOST_CHANGES + 1)
 
 
 @kernel

@@ -345,7 +345,7 @@ class Film:
         if not self.paused:
             whole, self._owed = divmod(self._owed + self.speed, 1)
             self.go_to(self.at + int(whole))
-        told = {"tick": self.at, "ticks": len(self.commands), "complete": self.complete()}
+        told: dict[str, Any] = {"tick": self.at, "ticks": len(self.commands), "complete": self.complete()}
         told |= {"paused": self.paused, "speed": self.speed}
         return self.shown.message([0], player=self.player.name, note=self.player.note, film=told)
 

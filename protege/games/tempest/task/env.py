@@ -165,7 +165,7 @@ class _Helper:
 
     def _run(self, *share: Any) -> None:
         while not self.given[1]:
-            _serve(*share, self.given, self.finished)
+            _serve(*share, self.given, self.finished)  # type: ignore[call-arg]
             self.asleep = True  # first say so, then look once more: whoever gives a step does it the other way round
             if self.given[0] == self.finished[0]:
                 self.wake.get()

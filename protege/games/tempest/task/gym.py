@@ -195,7 +195,7 @@ class TempestEnv(gymnasium.Env[Observations, np.int64]):
         """Begin the next episode. The first game after a seed is always the same; further resets give further games."""
         super().reset(seed=seed)
         if seed is not None or not self._episodes.seeded:
-            self._episodes.seed([self.np_random.integers(2**63) if seed is None else seed])
+            self._episodes.seed([int(self.np_random.integers(2**63)) if seed is None else seed])
         self._episodes.begin(np.array([0]))
         return self._episodes.observation()[0], self._info()
 

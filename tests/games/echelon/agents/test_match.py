@@ -22,7 +22,8 @@ from protege.games.echelon.agents.match import (
     tell,
 )
 from protege.games.echelon.recordings.recording import Recording
-from protege.games.echelon.rules.battle import BY_ELIMINATION, BY_SCORE, BY_TIME, KILL
+from protege.games.echelon.rules.battle import BY_ELIMINATION, BY_SCORE, BY_TIME
+from protege.games.echelon.rules.events import KILL
 from protege.games.echelon.rules.sim import Actions, Battles, Flags
 from protege.games.echelon.task.rewards import DAMAGE, DYING, KILLS, PARTS
 from protege.games.echelon.task.teacher import Teacher

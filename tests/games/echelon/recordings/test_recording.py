@@ -24,7 +24,7 @@ from protege.games.echelon.recordings.recording import (
     Recording,
     write_recording,
 )
-from protege.games.echelon.rules.battle import FRIENDLY_KILL, KILL, LASER_HIT, PROJECTILE_HIT
+from protege.games.echelon.rules.events import FRIENDLY_KILL, KILL, LASER_HIT, PROJECTILE_HIT
 from protege.games.echelon.rules.sim import Battles
 from protege.games.echelon.task.teacher import Teacher
 from protege.games.echelon.world.maps import generate, map_hash

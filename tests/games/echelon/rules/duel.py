@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protege.games.echelon.rules.battle import EVENT_NAMES, HOLD, MECH
+from protege.games.echelon.rules.battle import HOLD, MECH
+from protege.games.echelon.rules.events import EVENT_NAMES
 from protege.games.echelon.rules.sim import Actions, Battles
 from protege.games.echelon.world.maps import generate
 from protege.games.echelon.world.mechs import (

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from protege.games.echelon.rules.battle import EVENT_NAMES
+from protege.games.echelon.rules.events import EVENT_NAMES
 from protege.games.echelon.rules.sim import Actions, Battles
+from protege.games.echelon.world.maps import blank
 from protege.games.echelon.world.mechs import (
     AIR,
     BLUE,
@@ -29,7 +30,7 @@ from protege.games.echelon.world.mechs import (
     Rules,
     Side,
 )
-from protege.games.echelon.world.voxels import World, blank, derive
+from protege.games.echelon.world.voxels import World, derive
 
 BUTTON = {"primary": 0, "secondary": 1, "tertiary": 2, "special": 3, "vent": 4}
 AXIS = {"forward": 0, "strafe": 1, "vertical": 2, "turn": 3}

@@ -5,15 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from protege.games.echelon.rules.battle import (
-    ASSIST,
-    DEATH,
-    FRIENDLY_KILL,
-    KILL,
-    MECH,
-    ZONE_ENTER,
-    ZONE_LEAVE,
-)
+from protege.games.echelon.rules.battle import MECH
+from protege.games.echelon.rules.events import ASSIST, DEATH, FRIENDLY_KILL, KILL, ZONE_ENTER, ZONE_LEAVE
 from protege.games.echelon.rules.sim import Battles
 from protege.games.echelon.world.mechs import (
     BLUE,

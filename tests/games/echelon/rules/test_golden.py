@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protege.games.echelon.rules.battle import EVENT_NAMES
+from protege.games.echelon.rules.events import EVENT_NAMES
 from protege.games.echelon.rules.sim import Actions, Battles
+from protege.games.echelon.world.maps import blank
 from protege.games.echelon.world.mechs import (
     CHASSIS,
     FOLIAGE,
@@ -28,7 +29,7 @@ from protege.games.echelon.world.mechs import (
     WATER,
     find_roster,
 )
-from protege.games.echelon.world.voxels import blank, derive
+from protege.games.echelon.world.voxels import derive
 
 FILE = Path(__file__).parents[3] / "golden" / "echelon" / "battles.json"
 BATTLES = {

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from protege.games.echelon.rules.battle import EVENT_NAMES
+from protege.games.echelon.rules.events import EVENT_NAMES
 from protege.games.echelon.world.mechs import MATERIALS, RULES, SUITES
 from tests.games.echelon.rules import reference_tables as card
 from tests.games.echelon.rules.duel import Plan, assert_equal, begin_both, compare

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protege.games.echelon.rules.battle import COUNTERING, JAMMING, KILL, MECH, SHUTDOWN, VENT
+from protege.games.echelon.rules.battle import COUNTERING, JAMMING, MECH, VENT
+from protege.games.echelon.rules.events import KILL, SHUTDOWN
 from protege.games.echelon.rules.sim import Actions, Battles
 from protege.games.echelon.task.tactics import WORD
 from protege.games.echelon.task.teacher import LEVELS, RandomPlayer, Teacher

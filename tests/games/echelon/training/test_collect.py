@@ -25,8 +25,8 @@ from protege.games.echelon.training.config import (
     find_stage,
     stages_of,
 )
+from protege.games.echelon.world.maps import WALL_HEIGHT, OpenField, OverAndOver
 from protege.games.echelon.world.mechs import BLUE, HEAVY, MEDIUM, NOBODY, RED, REINFORCED, SCOUT
-from protege.games.echelon.world.practice_maps import WALL_HEIGHT, OpenField, OverAndOver
 from protege.learn.ppo import PPOConfig
 from tests.games.echelon.rules.fields import act, field, named, placed
 

@@ -18,7 +18,7 @@ import torch
 from proofs.prove_echelon_learning import indirect_kills
 from protege.games.echelon.agents.network import NetworkConfig, PilotNetwork
 from protege.games.echelon.agents.pupil import Pupil
-from protege.games.echelon.rules.battle import EVENT, KILL, MISSILE_LAUNCH
+from protege.games.echelon.rules.events import EVENT, KILL, MISSILE_LAUNCH
 from protege.games.echelon.task.env import Arena
 from protege.games.echelon.training.collect import BattleSource, NetworkOpponent
 from protege.games.echelon.training.config import STAGES, Stage, find_stage

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from protege.games.echelon.world.maps import blank
 from protege.games.echelon.world.mechs import (
     AIR,
     BUILD,
@@ -36,11 +37,10 @@ from protege.games.echelon.world.paths import (
     pop,
     push,
     step_cost,
-    update_all_paths,
     update_paths,
     waypoint,
 )
-from protege.games.echelon.world.voxels import HEIGHT, MOST_CHANGES, NO_LEVEL, NO_WAY, blank, derive, set_voxel
+from protege.games.echelon.world.voxels import HEIGHT, MOST_CHANGES, NO_LEVEL, NO_WAY, derive, set_voxel
 
 EXACT = 0  # slack
 
@@ -169,7 +169,7 @@ def test_with_slack_every_way_still_leads_down_to_the_zone(seed, rounds):
         for _ in range(generator.integers(1, 12)):
             z, y, x = generator.integers(0, (6, 18, 22))
             set_voxel(world, 0, z, y, x, generator.choice([AIR, AIR, SOLID, WATER, LAVA]))
-        update_all_paths(world, 0, 1, queue)
+        update_paths(world, 0, queue, SLACK)
         for gait in (NARROW, WIDE):
             distance = world.distance[0, gait]
             for y, x in np.argwhere((distance > 0) & (distance < NO_WAY)):
@@ -186,13 +186,13 @@ def test_slack_spares_a_small_detour_and_not_a_large_one():
     for y in range(9, 12):  # a post that a body walks around within a step or two
         for z in range(3):
             set_voxel(world, 0, z, y, 20, SOLID)
-    update_all_paths(world, 0, 1, queue)
+    update_paths(world, 0, queue, SLACK)
     small = world.distance.copy()
     assert (small[0, NARROW, 10, 30:38] == before[0, NARROW, 10, 30:38]).all()
     for y in range(18):  # a wall with its only gap at one end
         for z in range(3):
             set_voxel(world, 0, z, y, 20, SOLID)
-    update_all_paths(world, 0, 1, queue)
+    update_paths(world, 0, queue, SLACK)
     large = world.distance.copy()
     measure_paths(world, 0, path_queue(40, 20))
     behind = np.s_[0, NARROW, 4:16, 23:37]
@@ -200,13 +200,14 @@ def test_slack_spares_a_small_detour_and_not_a_large_one():
     assert (np.abs(large[behind].astype(int) - world.distance[behind]) <= 2 * SLACK).all()
 
 
-def test_many_battles_are_updated_in_one_call_within_the_given_range():
+def test_only_the_battles_asked_for_are_updated():
     world, queue = blank(3, 20, 20, 0), path_queue(20, 20)
     for b in range(3):
         measure_paths(world, b, queue)
         set_voxel(world, b, 0, 10, 10, SOLID)
         set_voxel(world, b, 1, 10, 10, SOLID)
-    update_all_paths(world, 1, 3, queue)
+    for b in (1, 2):
+        update_paths(world, b, queue, SLACK)
     assert world.changed[:, 0].tolist() == [1, 0, 0]
     assert world.level[:, NARROW, 10, 10].tolist() == [0, 2, 2]
 

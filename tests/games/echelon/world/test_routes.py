@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from protege.games.echelon.world import routes
+from protege.games.echelon.world.maps import blank
 from protege.games.echelon.world.mechs import AIR, DIRT, GLASS, REINFORCED, SOLID, WIDE
 from protege.games.echelon.world.paths import WALL
 from protege.games.echelon.world.routes import (
@@ -25,7 +26,7 @@ from protege.games.echelon.world.routes import (
     validate,
     workshop,
 )
-from protege.games.echelon.world.voxels import HEIGHT, blank
+from protege.games.echelon.world.voxels import HEIGHT
 
 SIDE = 60
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from protege.games.echelon.world.maps import blank
 from protege.games.echelon.world.mechs import (
     AIR,
     DEBRIS,
@@ -15,7 +16,7 @@ from protege.games.echelon.world.mechs import (
     SOLID,
     WATER,
 )
-from protege.games.echelon.world.voxels import HEIGHT, MOST_CHANGES, blank, damage_voxel, derive, set_voxel
+from protege.games.echelon.world.voxels import HEIGHT, MOST_CHANGES, damage_voxel, derive, set_voxel
 
 
 def expected(material):
