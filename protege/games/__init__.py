@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from protege import ProtegeError
-from protege.runs.metrics import near
 
 if TYPE_CHECKING:
     from protege.dashboard.live import Views
@@ -131,6 +130,8 @@ def find_game(name: str) -> Game:
         return _game_in(_load_file(Path(place)), "GAME", name)
     module, colon, attribute = place.partition(":")
     if not colon:
+        from protege.runs.metrics import near  # an environment for other libraries needs nothing that this needs
+
         raise UnknownGame(
             f"there is no game {name!r}: use {', '.join(BUILT_IN)}, a file my_game.py, or package.module:GAME"
             f"{near(name, list(BUILT_IN))}"

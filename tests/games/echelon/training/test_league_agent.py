@@ -195,7 +195,8 @@ def test_a_resumed_training_goes_on_with_its_line_up_and_its_draws(tmp_path, mon
 def test_a_league_that_does_not_fit_is_refused_before_anything_is_made(tmp_path, capsys):
     make_duels(tmp_path, length=240).close()
     expected = (
-        r"league mine was made for other matches \(length 240 here and 12 there\).*init NAME --roster 1v1 --size 40"
+        r"league mine was made for other matches \(length 240 here and 12 there\).*"
+        "init NAME --game echelon --roster 1v1 --size 40"
     )
     with pytest.raises(LeagueError, match=expected):
         train(TRAINER, TINY, Notes(), name="pilots", folder=tmp_path)
