@@ -36,7 +36,7 @@ class Frames(NamedTuple):
     observation: Floats  # (games, 195) of the coming frame
     objective: Floats  # points of the frame that was played, -1000 for a death
     subjective: Floats  # lane-safety shaping of that frame
-    reward: Floats  # both scaled, added and clipped: what a learner sees
+    reward: Floats  # both scaled, added and clipped; learners get `learned_reward`, the same only with --shaping 1
     terminated: npt.NDArray[np.bool_]  # that frame cost a life
     over: npt.NDArray[np.bool_]  # and with it the game
     score: npt.NDArray[np.int64]  # unwrapped, without the start bonus
