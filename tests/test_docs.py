@@ -1,5 +1,6 @@
-"""What the documents say is so: files and links exist, commands parse, named tests exist, the reference is fresh."""
+"""What the documents say is so: files, links and functions exist, commands parse, the reference is fresh."""
 
+import ast
 import importlib
 import re
 import runpy
@@ -22,6 +23,7 @@ PAGES = sorted(
                  *(ROOT / "protege").rglob("champions/*.md"), ROOT / "results" / "README.md"]
     if path.name not in ("LOG.md",)
 )  # fmt: skip
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
 MOST_LINES = 200  # of the README
 
 NAMED = re.compile(r"`(?!protege/Tempest-v0)((?:protege|tests|docs|proofs|scripts|results|examples)/[\w./*-]+)`")
@@ -66,10 +68,54 @@ def test_every_link_leads_somewhere(page):
 
 def test_paths_of_the_architecture_exist():
     """There they are relative to the package, or to a game."""
-    text = (ROOT / "docs" / "architecture.md").read_text().partition("## Where this deviates")[0]
+    text = ARCHITECTURE.read_text()
     for name in re.findall(r"`([a-z_]+/[\w./]*)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)):
         places = [ROOT, ROOT / "protege", *(ROOT / "protege" / "games").iterdir()]
         assert any((place / name).exists() for place in places), name
+
+
+def names_in_files(text: str) -> Iterator[tuple[str, str]]:
+    """Files and names that are said to be in them: in numbered rows of tables a file stands before, else behind."""
+    for row in re.findall(r"^\| \d+ \|.*$", text, re.MULTILINE):
+        file = ""
+        for quoted in re.findall(r"`([^`]+)`", row):
+            if quoted.endswith(".py"):
+                file = quoted
+            elif file:
+                yield file, quoted
+    for name, file in re.findall(r"`([\w.]+)`\s+\(`([\w/]+\.py)`", text):
+        yield file, name
+
+
+def defined_in(path: Path) -> set[str]:
+    """Functions, classes and constants of a module, and those of its classes as Class.name."""
+
+    def names(nodes: list[ast.stmt]) -> Iterator[str]:
+        for node in nodes:
+            match node:
+                case ast.ClassDef(name=name):
+                    yield name
+                    yield from (f"{name}.{inner}" for inner in names(node.body))
+                case ast.FunctionDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
+                    yield name
+                case ast.Assign(targets=[ast.Name(id=name)]):
+                    yield name
+
+    return set(names(ast.parse(path.read_text()).body))
+
+
+def test_functions_of_the_architecture_exist():
+    named = list(names_in_files(ARCHITECTURE.read_text()))
+    assert len(named) > 30
+    for file, name in named:
+        assert name in defined_in(ROOT / "protege" / file), f"{file} has no {name}"
+
+
+def test_a_function_that_is_gone_would_be_noticed():
+    rows = "| 2 | A frame, `x`. | `games/tempest/task/env.py`, `Games.step` → `_reward`, `TASK_VERSION` |\n"
+    named = list(names_in_files(rows + "`Games.stop`\n(`games/tempest/task/env.py`, where games are)"))
+    gone = [name for file, name in named if name not in defined_in(ROOT / "protege" / file)]
+    assert gone == ["_reward", "Games.stop"]
 
 
 # --- commands --------------------------------------------------------------------------------------------------------
