@@ -76,7 +76,8 @@ class Child:
 
 class _Clock(Observer):
     def started(self, report: dict[str, str], progress: float) -> None:
-        self.began = time.perf_counter()
+        self.began = self.ended = time.perf_counter()
+        self.steps, self.figures = 0, dict[str, float]()  # of a training that ends before its first report
 
     def progressed(self, step: int, progress: float, figures: dict[str, float]) -> None:
         self.ended, self.steps, self.figures = time.perf_counter(), step, figures
@@ -87,4 +88,4 @@ def training_rate(trainer: Trainer, config: Any) -> tuple[float, dict[str, float
     clock = _Clock()
     with TemporaryDirectory() as folder:
         train(trainer, config, clock, folder=Path(folder))
-    return clock.steps / (clock.ended - clock.began), clock.figures
+    return clock.steps / max(clock.ended - clock.began, 1e-9), clock.figures

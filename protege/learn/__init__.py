@@ -1,1 +1,1 @@
-"""Learners, each told nothing of any game."""
+"""Learners, independent of any game."""

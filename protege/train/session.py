@@ -96,7 +96,6 @@ class Session(Protocol):
     def step(self) -> int: ...  # learned from so far, in the unit of the budget
     def collect(self, room: Any) -> Experience: ...  # play
     def update(self, experience: Experience) -> Figures: ...  # learn; what was measured on the way, if anything
-    def explain(self) -> str: ...  # why an update was skipped since this was last asked, or nothing
     def snapshot(self) -> Snapshot: ...  # to be measured, kept, entered into a league
     def tensors(self) -> dict[str, Tensor]: ...  # all weights of a checkpoint
     def state(self) -> dict[str, Any]: ...  # everything else that a resumed run needs
@@ -110,6 +109,10 @@ class Session(Protocol):
     def begin(self, resumed: bool) -> None:
         """Get ready to play; unless `resumed`, from nothing."""
         return None
+
+    def explain(self) -> str:
+        """Why an update was skipped since this was last asked, or nothing."""
+        return ""
 
     def room(self) -> Any:
         """Room for the content of one experience."""

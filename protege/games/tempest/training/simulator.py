@@ -41,7 +41,7 @@ class Episode:
     """A life of the pupil's, for the statistics."""
 
     frames: int
-    reward: float  # in points, as the learner sees them
+    reward: float  # in points
     level: int
 
 
