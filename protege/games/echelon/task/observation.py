@@ -384,8 +384,9 @@ def mark_legal(battle: Battle, friends: Indices, enemies: Indices, legal: Flags)
 
 @kernel
 def observe(records: Records, world: World, scratch: Scratch, out: Observation, first: int, last: int) -> None:
-    """Battles first..last-1 as they are now; `scratch.walk` must be up to date."""
+    """Battles first..last-1 as they are now, and in `scratch.walk` how far it is to walk."""
     # One kernel for all of it, because threads wait for each other between kernels.
+    measure_walks(records, world, scratch.walk, first, last)
     for b in range(first, last):
         battle, zone, waits, keys = records[b], world.zone[b], scratch.waits, scratch.keys[b]
         show_selves(battle, world, b, scratch.walk[b], waits, out.own[b], out.alive[b])

@@ -18,7 +18,7 @@ import torch
 
 from protege.games.echelon.agents.match import Player, find_player
 from protege.games.echelon.agents.network import MOVES, PilotNetwork
-from protege.games.echelon.agents.pupil import Pupil, advice_of, look, moment_of, write_actions
+from protege.games.echelon.agents.pupil import Pupil, advice_of, look, play_by, write_actions
 from protege.games.echelon.rules.battle import MESSAGE
 from protege.games.echelon.rules.sim import BUTTONS, Actions, Battles, Flags
 from protege.games.echelon.task.env import Arena
@@ -34,7 +34,7 @@ from protege.learn.state import restore_generator, restore_torch_generator
 from protege.seeds import TRAINING, seed_of
 
 BATCHES: Final = 2  # always, so that the number of threads changes nothing
-FIELD_MAPS: Final = 64  # fields that are not generated are taken from so many
+FIELD_MAPS: Final = 64  # fields that are not generated are drawn from so many
 MAPS: Final = 2**24  # a number no batch has: the maps that are played over and over have their seeds there
 
 Ints = npt.NDArray[np.int64]
@@ -69,8 +69,8 @@ def maker_of(maps: World | None) -> MapMaker:
 
 
 def room_for(layout: Layout, talk: bool) -> tuple[Fields, Fields, Fields]:
-    """What is stored of a step: seen by a mech, shared by its team, done."""
-    seen = {
+    """What is stored of a step: observations of a mech, what its team shares, actions."""
+    observations = {
         "own": Field((width(OWN),)),
         "friends": Field((layout.friends, width(FRIEND))),
         "friend_mask": Field((layout.friends,), torch.bool),
@@ -80,15 +80,15 @@ def room_for(layout: Layout, talk: bool) -> tuple[Fields, Fields, Fields]:
         "legal": Field((layout.legal,), torch.bool),
     }
     if talk:
-        seen["messages"] = Field((layout.pack, MESSAGE))
+        observations["messages"] = Field((layout.pack, MESSAGE))
     shared = {"state": Field((width(STATE),)), "mechs": Field((layout.mechs, width(MECH_STATE)))}
-    taken = {
+    actions = {
         "move": Field((MOVES + (MESSAGE if talk else 0),)),
         "buttons": Field((BUTTONS,), torch.bool),
         "ewar": Field((), torch.int64),
         "target": Field((), torch.int64),
     }
-    return seen, shared, taken
+    return observations, shared, actions
 
 
 class NetworkOpponent:
@@ -98,19 +98,9 @@ class NetworkOpponent:
         """The weights may be shared with other network opponents; what it remembers is its own."""
         self.network, self.arena = network, arena
         self.state = torch.zeros(len(arena), arena.layout.mechs, network.state_size)
-        self.noise = torch.Generator()
 
     def act(self, battles: Battles, mechs: Flags, actions: Actions) -> None:
-        """Write what these mechs do next; where a battle begins, it has forgotten the one before."""
-        rows: Any = np.nonzero(mechs)
-        if len(rows[0]) == 0:
-            return
-        starts = torch.from_numpy(battles.records["decision"] == 0)[rows[0]]
-        seen = look(self.arena.observation, rows, self.network.config.talk)
-        # No two opponents have the same battle, so none draws the same numbers as another; the generator knows 32 bits.
-        self.noise.manual_seed((moment_of(battles, rows) + int(rows[0][0]) * 0x9E3779B1) % 2**32)
-        taken, _, self.state[rows] = self.network.act(seen, self.state[rows], starts, self.noise)
-        write_actions(taken, self.arena.observation, rows, actions)
+        play_by(self.network, battles, mechs, self.arena.observation, self.state, actions)
 
 
 class BattleBatch:
@@ -235,7 +225,7 @@ class BattleBatch:
     def _step(self, network: PilotNetwork, rollout: Rollout, chunk: int, step: int) -> None:
         """One decision of everybody."""
         arena, at = self.arena, (chunk, slice(None), slice(None), step)
-        seen = look(arena.observation, self.rows, self.talk)
+        observations = look(arena.observation, self.rows, self.talk)
         starts = torch.from_numpy(self.fresh)
         if step == 0:
             rollout.states[chunk].copy_(self.state)
@@ -244,14 +234,14 @@ class BattleBatch:
         rollout.starts[chunk, :, step] = starts
         rollout.acted[at] = self._of_members(arena.observation.alive)
         rollout.numbers["potential"][at] = self._of_members(arena.potential())
-        taken, log_prob, state = network.act(
-            seen, self.state.flatten(0, 1), starts.repeat_interleave(self.size), self.noise
+        actions, log_prob, state = network.act(
+            observations, self.state.flatten(0, 1), starts.repeat_interleave(self.size), self.noise
         )
         shape = self.groups, self.size
         self.state = state.reshape(*shape, -1)
         rollout.numbers["log_prob"][at] = log_prob.reshape(shape)
-        write_actions(taken, arena.observation, self.rows, self.actions)
-        stored = [(rollout.observations, seen), (rollout.actions, taken)]
+        write_actions(actions, arena.observation, self.rows, self.actions)
+        stored = [(rollout.observations, observations), (rollout.actions, actions)]
         if self.advisor is not None and self.advising:
             self.advisor.act(arena.battles, self.learns, self.advised)
             stored.append((rollout.advice, advice_of(self.advised, arena.observation, self.rows, self.talk)))
@@ -377,9 +367,9 @@ class BattleSource:
             BattleBatch(stage, config, size, number << 8 | n, self.maps, find) for n, size in enumerate(sizes)
         ]
         groups = [batch.groups for batch in self.batches]
-        seen, shared, taken = room_for(self.batches[0].arena.layout, config.network.talk)
+        observations, shared, actions = room_for(self.batches[0].arena.layout, config.network.talk)
         shape = Shape(sum(groups), team, config.horizon, config.chunk)
-        self.rollout = Rollout(shape, seen, shared, taken, network.state_size, advised=config.imitation > 0)
+        self.rollout = Rollout(shape, observations, shared, actions, network.state_size, advised=config.imitation > 0)
         edges = np.cumsum([0, *groups]).tolist()
         self.rooms = [self.rollout.part(first, last) for first, last in zip(edges, edges[1:])]
         for batch, room in zip(self.batches, self.rooms):
@@ -413,10 +403,10 @@ class BattleSource:
             batch.begin_anew()
 
     def note_inputs(self) -> None:
-        """Move the scales of the network's inputs along, with the first chunk of what was seen."""
+        """Move the scales of the network's inputs along, with the first chunk of a rollout."""
         rollout = self.rollout
-        seen = {name: array[0] for name, array in rollout.observations.items()}
-        self.network.note(seen, rollout.acted[0], {name: array[0] for name, array in rollout.shared.items()})
+        observations = {name: array[0] for name, array in rollout.observations.items()}
+        self.network.note(observations, rollout.acted[0], {name: array[0] for name, array in rollout.shared.items()})
 
     def close(self) -> None:
         """Let go of the threads."""
