@@ -38,10 +38,10 @@ STAGES: dict[str, tuple[tuple[int, ...], float, list[str], float]] = {
     "O1": ((1, 2, 3), 5.0, [*ALONE, *NEARLY_ALWAYS], 0.97),
     "O2": ((1, 2, 3), 10.0, [*ALONE, *NEARLY_ALWAYS], 0.97),
     "O3": ((1, 2, 3), 20.0, [*ALONE, *OFTEN, "--until", "0.93"], 0.90),
-    "O4": ((1,), 16.0, ["--eval-matches", "100", "--imitation-share", "0.4"], 0.50),
-    "O5": ((1,), 30.0, ["--eval-matches", "100", "--imitation-share", "0.1", "--until", "0.92"], 0.90),
-    "O6": ((1,), 45.0, ["--eval-matches", "100", "--imitation-share", "0.07", "--until", "0.92"], 0.90),
-    "O7": ((1,), 25.0, ["--eval-matches", "100", "--imitation-share", "0.3", "--until", "0.85"], 0.75),
+    "O4": ((1,), 16.0, ["--eval-matches", "100", "--imitation-fraction", "0.4"], 0.50),
+    "O5": ((1,), 30.0, ["--eval-matches", "100", "--imitation-fraction", "0.1", "--until", "0.92"], 0.90),
+    "O6": ((1,), 45.0, ["--eval-matches", "100", "--imitation-fraction", "0.07", "--until", "0.92"], 0.90),
+    "O7": ((1,), 25.0, ["--eval-matches", "100", "--imitation-fraction", "0.3", "--until", "0.85"], 0.75),
 }
 
 

@@ -35,18 +35,18 @@ WEAPON_BUTTONS: Final = 0b1111  # the fifth vents heat
 # How a side plays. The families are the parts of a report on a player's style.
 STYLE: Final = (
     Metric("speed", "voxels/s", "mean speed of living mechs", "Moves", label="speed"),
-    Metric("still_share", "fraction", "of the time: standing still", "Moves", label="stands still"),
-    Metric("airborne_share", "fraction", "of the time: in the air", "Moves", label="in the air"),
-    Metric("zone_share", "fraction", "of the time: in the zone", "Moves", label="in the zone"),
-    Metric("trigger_share", "fraction", "of the time: a trigger pulled", "Shoots", label="trigger held"),
+    Metric("still_fraction", "fraction", "of the time: standing still", "Moves", label="stands still"),
+    Metric("airborne_fraction", "fraction", "of the time: in the air", "Moves", label="in the air"),
+    Metric("zone_fraction", "fraction", "of the time: in the zone", "Moves", label="in the zone"),
+    Metric("trigger_fraction", "fraction", "of the time: a trigger pulled", "Shoots", label="trigger held"),
     Metric("hits_per_minute", "1/min", "hits of a mech that lives", "Shoots", label="hits"),
     Metric("missiles_per_minute", "1/min", "missiles of a mech that lives", "Shoots", label="missiles"),
     Metric("hit_distance", "voxels", "median distance from which enemies are hit", "Shoots", label="hit distance"),
     Metric("heat", "fraction", "of a mech's heat capacity, on average", "Shoots", label="heat"),
-    Metric("jamming_share", "fraction", "of the time: electronic warfare on", "Keeps together", label="jamming"),
+    Metric("jamming_fraction", "fraction", "of the time: electronic warfare on", "Keeps together", label="jamming"),
     Metric("spread", "voxels", "mean distance from the team's centre", "Keeps together", label="spread"),
     Metric("nearest_friend", "voxels", "mean distance to the nearest friend", "Keeps together", label="nearest friend"),
-    Metric("focus_share", "fraction", "of all hits: on whoever is hit most in that second", "Keeps together",
+    Metric("focus_fraction", "fraction", "of all hits: on whoever is hit most in that second", "Keeps together",
            label="focus"),
 )  # fmt: skip
 
@@ -141,18 +141,18 @@ def style(recording: Recording, team: int) -> dict[str, float]:
     spread, nearest = _together(mechs, alive)
     return {
         "speed": float(speed[alive].mean()) if alive.any() else 0.0,
-        "still_share": fraction(speed < 0.2),
-        "airborne_share": fraction(~flag(mechs, "grounded")),
-        "zone_share": fraction(flag(mechs, "inside")),
-        "trigger_share": fraction((mechs["buttons"] & WEAPON_BUTTONS) != 0),
+        "still_fraction": fraction(speed < 0.2),
+        "airborne_fraction": fraction(~flag(mechs, "grounded")),
+        "zone_fraction": fraction(flag(mechs, "inside")),
+        "trigger_fraction": fraction((mechs["buttons"] & WEAPON_BUTTONS) != 0),
         "hits_per_minute": len(hits) / minutes,
         "missiles_per_minute": float(launches.sum()) / minutes,
         "hit_distance": float(np.median(np.hypot(*apart))) if len(hits) else 0.0,
         "heat": float((mechs["heat"] / capacity)[alive].mean()) if alive.any() else 0.0,
-        "jamming_share": fraction(mechs["ewar"] != 0),
+        "jamming_fraction": fraction(mechs["ewar"] != 0),
         "spread": spread,
         "nearest_friend": nearest,
-        "focus_share": _focus(hits),
+        "focus_fraction": _focus(hits),
     }
 
 

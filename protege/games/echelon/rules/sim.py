@@ -34,7 +34,7 @@ from protege.games.echelon.rules.battle import (
 from protege.games.echelon.rules.condition import pass_time, switch_reactors
 from protege.games.echelon.rules.damage import apply_hits, clear_pending
 from protege.games.echelon.rules.movement import find_neighbours, move_all, stands_free
-from protege.games.echelon.rules.outcome import hold_zone, judge
+from protege.games.echelon.rules.outcome import hold_zone, decide_outcome
 from protege.games.echelon.rules.sensors import perceive
 from protege.games.echelon.rules.shots import move_shots, thin_clouds, warn_of_missiles
 from protege.games.echelon.rules.weapons import fire_all
@@ -172,7 +172,7 @@ def run(records: Records, world: World, actions: Actions, queue: Queue, first: i
         hold_zone(battle, world.zone[b])
         warn_of_missiles(battle)
         perceive(battle, world.opaque[b])
-        judge(battle)
+        decide_outcome(battle)
         update_paths(world, b, queue, SLACK)
 
 

@@ -133,7 +133,7 @@ class Arena:
 
     def potential(self) -> npt.NDArray[np.float32]:
         """(battles, mechs): what those who are alive were paid for being where they are, and will lose again."""
-        return np.asarray(self._reward_state["potential"] * self.weights["own_share"], np.float32)
+        return np.asarray(self._reward_state["potential"] * self.weights["own_fraction"], np.float32)
 
     def schedule(self, progress: float) -> None:
         """Take the rewards' weights of this fraction of a training from the next step on."""

@@ -25,7 +25,7 @@ from protege.games.echelon.task.env import Arena
 from protege.games.echelon.task.features import CELLS, CHANNELS, ENEMY, FRIEND, MECH_STATE, OWN, STATE, Layout, width
 from protege.games.echelon.task.rewards import PARTS
 from protege.games.echelon.task.teacher import Teacher
-from protege.games.echelon.training.config import SELF, BadTraining, EchelonConfig, Stage
+from protege.games.echelon.training.config import SELF, BadTraining, EchelonConfig, Stage, alone_in
 from protege.games.echelon.world.maps import MapMaker, OpenField, OverAndOver, generate
 from protege.games.echelon.world.mechs import BLUE, CLASS_NAMES, NOBODY, RED, find_roster
 from protege.games.echelon.world.voxels import World
@@ -127,8 +127,7 @@ class BattleBatch:
         self.mirrored = roster.blue == roster.red
         self.members = [np.flatnonzero(self.arena.battles.members.team == team) for team in (BLUE, RED)]
         self.size = len(self.members[BLUE])
-        total = sum(share for _, share in stage.opponents)
-        alone = round(battles * sum(share for name, share in stage.opponents if name == SELF) / total)
+        alone = round(battles * alone_in(stage.opponents))
         if alone and not self.mirrored:
             raise BadTraining(f"the sides of roster {stage.roster} differ, so the pupil cannot lead both")
         self.advisor = Teacher(config.advisor) if config.imitation > 0 else None
@@ -141,7 +140,7 @@ class BattleBatch:
         self.opponent = np.full(battles, NOBODY)
         self.names: list[str] = []
         self.players: list[Player] = []
-        self.meet({name: share for name, share in stage.opponents if name != SELF})
+        self.meet({name: weight for name, weight in stage.opponents if name != SELF})
         self._assign(range(battles))
         self.state = torch.zeros(self.groups, self.size, config.network.width)
         self.fresh = np.ones(self.groups, np.bool_)
@@ -163,14 +162,14 @@ class BattleBatch:
         kinds = self.arena.battles.members.kind
         return np.tile(kinds[self.members[BLUE]], (self.groups, 1))
 
-    def meet(self, shares: Mapping[str, float]) -> None:
+    def meet(self, weights: Mapping[str, float]) -> None:
         """Draw opponents of these names from now on; whoever else is in a battle stays until it ends."""
         busy = [self.names[n] for n in np.unique(self.opponent) if n != NOBODY]
-        names = list(dict.fromkeys([*shares, *busy]))
+        names = list(dict.fromkeys([*weights, *busy]))
         self.opponent = np.array([n if n == NOBODY else names.index(self.names[n]) for n in self.opponent])
         self._invite(names)
-        chances = np.array([shares.get(name, 0.0) for name in names])
-        self.shares = chances / chances.sum() if len(shares) else chances
+        found = np.array([weights.get(name, 0.0) for name in names])
+        self.probabilities = found / found.sum() if len(weights) else found
 
     def _invite(self, names: Sequence[str]) -> None:
         """These are the opponents, in this order; those who are here already keep what they remember."""
@@ -195,7 +194,7 @@ class BattleBatch:
             if b >= self.alone:
                 side = int(self.random.integers(2)) if self.mirrored else BLUE
                 self.team[self.group[b]] = side
-                self.opponent[b] = self.random.choice(len(self.names), p=self.shares)
+                self.opponent[b] = self.random.choice(len(self.names), p=self.probabilities)
         self._find_rows()
 
     def _find_rows(self) -> None:
@@ -335,12 +334,12 @@ class BattleBatch:
     def load(self, saved: Mapping[str, Any]) -> None:
         """Go on from what `save` gave."""
         self.arena.load(saved["arena"])
-        shares = dict(zip(self.names, self.shares))
+        weights = dict(zip(self.names, self.probabilities))
         self._invite(saved["names"])
         for name, array in self._minds().items():
             array[...] = saved["minds"][name]
         self.team[:], self.opponent[:] = saved["team"], saved["opponent"]
-        self.meet(shares)
+        self.meet(weights)
         self.state = torch.as_tensor(saved["state"])
         self.fresh = np.array(saved["fresh"])
         self.earned[:] = saved["earned"]
@@ -359,9 +358,7 @@ class BattleSource:
         self.stage, self.network = stage, network
         self.maps = maps_of(stage, config.seed)
         team = int((find_roster(stage.roster).members().team == BLUE).sum())
-        selves = sum(share for name, share in stage.opponents if name == SELF)
-        learning = team * (1.0 + selves / sum(share for _, share in stage.opponents))
-        battles = max(BATCHES, round(config.agents / learning))
+        battles = max(BATCHES, round(config.agents / (team * (1.0 + alone_in(stage.opponents)))))
         sizes = [battles * (n + 1) // BATCHES - battles * n // BATCHES for n in range(BATCHES)]
         self.batches = [
             BattleBatch(stage, config, size, number << 8 | n, self.maps, find) for n, size in enumerate(sizes)
@@ -382,7 +379,7 @@ class BattleSource:
         return sum(len(batch.arena) for batch in self.batches)
 
     def play(self, progress: float, advised: bool = True) -> int:
-        """Fill the rollout; agent-steps in it. `progress` is the share of the training that is done."""
+        """Fill the rollout; agent-steps in it. `progress` is the fraction of the training that is done."""
         for batch in self.batches:
             batch.arena.schedule(progress)
         work = [
@@ -392,10 +389,10 @@ class BattleSource:
             part.result()
         return int(self.rollout.acted.sum())
 
-    def meet(self, shares: Mapping[str, float]) -> None:
+    def meet(self, weights: Mapping[str, float]) -> None:
         """Opponents of the battles that begin from now on."""
         for batch in self.batches:
-            batch.meet(shares)
+            batch.meet(weights)
 
     def begin_anew(self) -> None:
         """Leave all battles and begin others."""

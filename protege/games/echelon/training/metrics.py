@@ -55,7 +55,7 @@ METRICS: Final = (
            column=Column("Sec", 5, 9, 4)),
     *(Metric(f"reward_fraction_{part}", "fraction", f"of all absolute rewards: {part}", "rewards by part", label=part)
       for part in PARTS),
-    Metric("own_share", "fraction", "of what a mech earns by itself: the part it keeps", "schedules"),
+    Metric("own_fraction", "fraction", "of what a mech earns by itself: the part it keeps", "schedules"),
     Metric("outcome_weight", "reward", "for a victory", "schedules"),
     Metric("policy_loss", "", "clipped surrogate objective, negated", "loss", label="policy",
            column=Column("PLoss", 6, 11, 7, mean=True)),
@@ -166,7 +166,7 @@ class Windows:
 
 
 class Clock:
-    """Where the wall clock of a training goes; shares add up to 1."""
+    """Where the wall clock of a training goes; fractions add up to 1."""
 
     def __init__(self) -> None:
         self.playing = self.learning = 0.0
@@ -180,7 +180,7 @@ class Clock:
         self.steps, self.updates = steps, updates
 
     def figures(self, steps: int, updates: int) -> dict[str, float]:
-        """Rates since the last call, and shares since the start."""
+        """Rates since the last call, and fractions since the start."""
         now = time.perf_counter()
         passed, self.last = max(1e-9, now - self.last), now
         found = {
@@ -195,6 +195,6 @@ class Clock:
         return found | {f"cpu_{what}": spent / used for what, spent in self.cpu.items()}
 
 
-def shares_of(parts: npt.NDArray[np.float64]) -> dict[str, float]:
-    """Absolute rewards by part as shares."""
+def fractions_of(parts: npt.NDArray[np.float64]) -> dict[str, float]:
+    """Absolute rewards by part as fractions."""
     return {f"reward_fraction_{name}": float(value) for name, value in zip(PARTS, parts / max(1e-9, parts.sum()))}

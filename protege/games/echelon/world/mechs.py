@@ -190,7 +190,7 @@ class Rules:
     jet_refill: float = 1 / 4
 
     vent_factor: float = 2.0  # extra dissipation while venting, as a multiple
-    hot_share: float = 0.8  # of capacity: from here on an enemy shows on any sensor
+    hot_fraction: float = 0.8  # of capacity: from here on an enemy shows on any sensor
     jam_heat: float = 3.0  # per second
     counter_heat: float = 2.0
 
@@ -213,12 +213,12 @@ class Rules:
     smoke_s: float = 10.0
     ams_s: float = 1.0
     ams_range: float = 5.5
-    ams_chance: float = 0.6
-    assist_share: float = 0.25  # damage that counts as help with a kill, as a fraction of the victim's full HP
+    ams_probability: float = 0.6
+    assist_fraction: float = 0.25  # damage that counts as help with a kill, as a fraction of the victim's full HP
     rear_factor: float = 1.5
     cos_rear: float = cosine(45.0)  # a shot that travels within this of the target's facing came from behind
     leg_height: float = 0.3  # fraction of the body, from below
-    leg_body_share: float = 0.5  # of a leg hit goes to the body as well
+    leg_body_fraction: float = 0.5  # of a leg hit goes to the body as well
     aim_spread: float = 0.75  # fraction of the half height over which hitscan aim scatters
     cos_focus_assist: float = cosine(degrees(0.2))  # kinetic weapons are drawn to a focus target within this angle
     cos_aim_assist: float = cosine(degrees(0.1))  # and to the nearest enemy within this
@@ -237,7 +237,7 @@ class Rules:
 
     zone_height: float = 5.0  # feet above this do not count in the zone
     contested_floor: float = 0.25
-    score_share: float = 0.5  # of the battle's seconds: the score to win
+    score_fraction: float = 0.5  # of the battle's seconds: the score to win
     score_ends: bool = True
     suite_tiebreak: bool = False  # at the end of time: presence, losses and damage decide, not score and HP
     hp_tolerance: float = 0.001

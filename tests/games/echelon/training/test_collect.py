@@ -178,7 +178,7 @@ def test_rewards_follow_the_schedule_of_the_training(network):
     shares = []
     for progress in (0.0, 0.25, 1.0):
         source.play(progress)
-        shares.append(float(source.batches[0].arena.weights["own_share"][0]))
+        shares.append(float(source.batches[0].arena.weights["own_fraction"][0]))
     assert shares == [1.0, 0.75, 0.5]
 
 
@@ -299,12 +299,12 @@ def test_stages_on_few_maps_train_and_are_evaluated_on_the_same(network):
         ({"deterministic": True}, "budget in agent-steps"),
         ({"deterministic": True, "agent_steps": 1, "device": "cuda"}, "leave out --device cuda"),
         ({"minutes": 0.0}, "--imitation falls .* add --minutes 60 or --agent-steps"),
-        ({"minutes": 0.0, "imitation": 0.0, "stages": ("O1", "O2")}, "--stages end by shares of a budget"),
+        ({"minutes": 0.0, "imitation": 0.0, "stages": ("O1", "O2")}, "--stages end by fractions of a budget"),
         ({"horizon": 10}, "multiple of 4"),
         ({"ppo": PPOConfig(gamma=0.9)}, "discount alike"),
         ({"ppo": PPOConfig(prediction=0.1)}, "go together"),
         ({"stages": ("O8",)}, "no stage is called 'O8'"),
-        ({"opponents": ("hard=no",)}, "NAME or NAME=SHARE"),
+        ({"opponents": ("hard=no",)}, "NAME or NAME=WEIGHT"),
         ({"eval_matches": 3}, "both sides"),
     ],
 )
