@@ -34,7 +34,7 @@ from protege.games.echelon.rules.battle import (
 from protege.games.echelon.rules.condition import pass_time, switch_reactors
 from protege.games.echelon.rules.damage import apply_hits, clear_pending
 from protege.games.echelon.rules.movement import find_neighbours, move_all, stands_free
-from protege.games.echelon.rules.outcome import hold_zone, decide_outcome
+from protege.games.echelon.rules.outcome import decide_outcome, hold_zone
 from protege.games.echelon.rules.sensors import perceive
 from protege.games.echelon.rules.shots import move_shots, thin_clouds, warn_of_missiles
 from protege.games.echelon.rules.weapons import fire_all

@@ -24,10 +24,10 @@ from protege.games.echelon.agents.pupil import KIND, Pupil, about, check_schema
 from protege.games.echelon.task.env import TASK_VERSION
 from protege.games.echelon.task.features import layout_of
 from protege.games.echelon.training.collect import BattleSource
-from protege.games.echelon.training.config import SELF, Curriculum, EchelonConfig, Stage, self_share, stages_of
+from protege.games.echelon.training.config import SELF, Curriculum, EchelonConfig, Stage, self_fraction, stages_of
 from protege.games.echelon.training.evaluation import SEED_OF_EVALUATIONS, evaluate, record_battle, summary
-from protege.games.echelon.training.league_agent import enter_league
-from protege.games.echelon.training.metrics import METRICS, SATURATED, Clock, Windows, shares_of
+from protege.games.echelon.training.league_agent import LeagueAgent
+from protege.games.echelon.training.metrics import METRICS, SATURATED, Clock, Windows, fractions_of
 from protege.games.echelon.world.mechs import find_roster
 from protege.games.echelon.world.voxels import World
 from protege.learn.optimise import find_device
@@ -102,7 +102,10 @@ class EchelonSession(Session):
     def __init__(self, config: EchelonConfig, context: Context):
         self.config, self.context = config, context
         self.curriculum = Curriculum(config.stages, stages_of(config))
-        self.league = enter_league(config, context.run.path.parent, context.run.name)
+        self.league = LeagueAgent(
+            config.league, config.role, self.curriculum.stages, context.run.path.parent, config.seed
+        )
+        self.league.join(context.run.name)
         self.threads = config.threads or min(2, usable_cores())
         torch.manual_seed(config.seed)
         self.network = PilotNetwork(config.network)
@@ -135,7 +138,7 @@ class EchelonSession(Session):
 
     def scheduled(self) -> Scheduled:
         """Of the advisor, the fraction of its weight at the start."""
-        return Scheduled(self.agent_steps, 0.0, linear(self.lived(), 1.0, 0.0, self.config.imitation_share))
+        return Scheduled(self.agent_steps, 0.0, linear(self.lived(), 1.0, 0.0, self.config.imitation_fraction))
 
     def advice(self) -> float:
         """How much the advisor is imitated now."""
@@ -197,12 +200,12 @@ class EchelonSession(Session):
         rollout, batches = self.source.rollout, self.source.batches
         acted, weights = rollout.acted, batches[0].arena.weights
         figures = self.windows.figures() | self.clock.figures(self.agent_steps, self.learner.updates)
-        figures |= shares_of(np.sum([batch.parts for batch in batches], 0)) | self.league.figures()
+        figures |= fractions_of(np.sum([batch.parts for batch in batches], 0)) | self.league.figures()
         return figures | {
             "learning_rate": self.rate,
             "imitation": self.imitation,
             "entropy_weight": self.learner.entropy_weight,
-            "own_share": float(weights["own_share"][0]),
+            "own_fraction": float(weights["own_fraction"][0]),
             "outcome_weight": float(weights["outcome"][0]),
             "saturation": float((rollout.actions["move"][acted].abs() > SATURATED).float().mean()),
             "living": float(acted.float().mean()),
@@ -214,7 +217,7 @@ class EchelonSession(Session):
         stage, c = self.curriculum.stage, self.config
         self.league.enter(stage)
         if opponents := self.league.probabilities():
-            alone = self_share(c, stage)
+            alone = self_fraction(c, stage)
             others = [(name, (1.0 - alone) * probability) for name, probability in opponents.items()]
             stage = replace(stage, opponents=(*([(SELF, alone)] if alone else []), *others))
         return BattleSource(stage, self.curriculum.number, c, self.network, self.threads, self.league.find)
@@ -244,7 +247,7 @@ class EchelonSession(Session):
     def _begin_life(self) -> None:
         """An exploiter begins with what it is to beat, and with nothing that it has learned before."""
         self.life_began = self.context.progress()
-        torch.manual_seed(self.config.seed + self.league.number())
+        torch.manual_seed(self.config.seed + self.league.agent.id)
         self.network.load_state_dict(PilotNetwork(self.config.network).state_dict())
         self._take_main_weights()
         self.learner.optimiser.forget()
@@ -387,8 +390,8 @@ class EchelonSession(Session):
     def _opponents(self, stage: Stage) -> str:
         """Who is met, in words."""
         if not self.league.active:
-            return ", ".join(f"{name} {share:g}" for name, share in stage.opponents)
-        alone = self_share(self.config, stage)
+            return ", ".join(f"{name} {weight:g}" for name, weight in stage.opponents)
+        alone = self_fraction(self.config, stage)
         return f"league {self.league.name}" + (f", and itself {alone:.0%}" if alone else "")
 
 
