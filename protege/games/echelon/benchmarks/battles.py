@@ -21,7 +21,7 @@ class _Played:
     def __init__(self, threads: int) -> None:
         self.arena, self.player = Arena(BATTLES, "10v10", threads=threads), Teacher("medium")
         self.battles = self.arena.battles
-        self.everybody, self.actions = np.ones_like(self.battles.terminated), self.battles.no_actions()
+        self.everybody, self.actions = np.ones((BATTLES, self.battles.mech_count), np.bool_), self.battles.no_actions()
         self.agent_steps = DECISIONS * self.everybody.size  # of a slice
         self.living: list[float] = []
         self.play(WARM_UP)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protege import ProtegeError
-from protege.games.echelon.rules.battle import BY_TIME, RUNNING
+from protege.games.echelon.rules.battle import BY_TIME
 from protege.games.echelon.rules.sim import STANDARD_LENGTH, Actions, BadActions, BattleMismatch, Battles, run
 from protege.games.echelon.task import observation as sight
 from protege.games.echelon.task.displays import Values
@@ -195,13 +195,12 @@ class Arena:
             records, self.battles.world, self._scratch, self.weights, self._reward_state,
             self.reward, self.parts, self.observation, actions, queue, turns,
         )  # fmt: skip
-        ending, alive = records["ending"][turns], self.battles.mechs["alive"][turns] != 0
-        decided = (ending != RUNNING) & (ending != BY_TIME)
-        frames.terminated[turns] = decided[:, None] | ~alive
-        frames.truncated[turns] = (ending == BY_TIME)[:, None] & alive
-        frames.over[turns], frames.ending[turns] = ending != RUNNING, ending
-        frames.winner[turns] = records["winner"][turns]
-        frames.score[turns], frames.decisions[turns] = records["score"][turns], records["decision"][turns]
+        over, ending, alive = records["over"][turns], records["ending"][turns], self.battles.mechs["alive"][turns] != 0
+        cut = alive & (ending == BY_TIME)[:, None]
+        frames.terminated[turns], frames.truncated[turns] = ((over[:, None] != 0) | ~alive) & ~cut, cut
+        frames.over[turns], frames.ending[turns] = over, ending
+        frames.winner[turns], frames.score[turns] = records["winner"][turns], records["score"][turns]
+        frames.decisions[turns] = records["decision"][turns]
         ended = turns[frames.over[turns]]
         if self.auto_reset and len(ended):
             for name, kept in self.final._asdict().items():

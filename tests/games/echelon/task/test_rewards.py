@@ -14,7 +14,7 @@ from protege.games.echelon.task.observation import make_scratch, measure_walks
 from protege.games.echelon.task.rewards import PARTS, REWARD_STATE, RewardConfig, compute_rewards, reset_reward_state
 from protege.games.echelon.world.mechs import BLUE, HEAVY, LAVA, LIGHT, MEDIUM, NOBODY, RED, SCOUT, SOLID
 from protege.games.echelon.world.paths import measure_paths, path_queue
-from tests.games.echelon.rules.fields import act, field, named, placed
+from tests.games.echelon.rules.fields import act, ended, field, named, placed
 
 PLAIN = RewardConfig(approach=1.0, own_fraction=1.0)  # nobody shares, so that numbers are easy to work out
 LENGTH = 100  # decisions: 25 s, so that 12.5 points of score win
@@ -221,10 +221,10 @@ def test_at_a_true_end_the_potential_is_0_and_at_a_cut_it_is_not():
     decided.battles.mechs["material"][0, 1] = LAVA
     decided.battles.world.material[0, 0, 36:40, 36:40] = LAVA
     decided.act()
-    assert decided.battles.over[0] and decided.battles.terminated[0].all()
+    assert decided.battles.over[0] and ended(decided.battles)[0].all()
     assert decided.total(0, "approach", 0.995) == pytest.approx(-first, abs=1e-6)
     cut, first = wander(1, 6, length=6)
-    assert cut.battles.over[0] and cut.battles.truncated[0].all()
+    assert cut.battles.over[0] and ended(cut.battles)[1].all()
     assert cut.battles.records["winner"][0] == NOBODY
     assert cut.total(0, "approach", 0.995) == pytest.approx(0.995**6 * cut.potential[0] - first, abs=1e-6)
 
@@ -233,7 +233,7 @@ def test_who_is_near_the_zone_when_time_ends_has_no_more_than_who_is_there_at_an
     won, first = wander(1, 5, length=6)
     won.battles.records["score"][0, BLUE] = 0.001  # a lead, far from what it takes to win
     won.act()
-    assert won.battles.over[0] and won.battles.truncated[0].all() and won.battles.records["winner"][0] == BLUE
+    assert won.battles.over[0] and ended(won.battles)[1].all() and won.battles.records["winner"][0] == BLUE
     assert won.total(0, "approach", 0.995) == pytest.approx(-first, abs=1e-6)
 
 
