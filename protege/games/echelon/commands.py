@@ -125,7 +125,7 @@ def run_watch(command: Watch) -> int:
     from protege.runs.run import open_run
 
     if command.text:
-        return _tell(command)
+        return _describe(command)
     if command.recording and command.run:
         raise ProtegeError("give a recording or --run, not both: a run's recordings are in its folder recordings/")
     if command.beside and not command.recording:
@@ -142,12 +142,13 @@ def run_watch(command: Watch) -> int:
     return serve_page(command, f"/echelon/battle?{urlencode(settings)}", {"echelon": recordings})
 
 
-def _tell(command: Watch) -> int:
-    from protege.games.echelon.agents.match import tell
+def _describe(command: Watch) -> int:
+    from protege.games.echelon.recordings.battle_report import report_lines
+    from protege.games.echelon.recordings.recording import Recording
 
     if command.recording is None:
         raise ProtegeError("--text tells one recorded battle: protege watch echelon FILE --text")
-    for line in tell(command.recording):
+    for line in report_lines(Recording.open(command.recording)):
         print(line)
     return 0
 

@@ -152,7 +152,6 @@ def check_schema(saved: Checkpoint, layout: Layout) -> None:
 
 
 def load_network(path: Path) -> PilotNetwork:
-    """The network whose weights a checkpoint holds."""
     saved = checkpoints.load(path, kind=KIND, task_version=TASK_VERSION)
     check_schema(saved, Layout(1, 1, 1, 1))
     network = PilotNetwork(NetworkConfig(**saved.state["network"]))
@@ -161,5 +160,4 @@ def load_network(path: Path) -> PilotNetwork:
 
 
 def load_pupil(path: Path, *, sampled: bool = True) -> Pupil:
-    """The player whose weights a checkpoint holds."""
     return Pupil(load_network(path), sampled=sampled)

@@ -210,7 +210,6 @@ class Recording:
 
     @classmethod
     def open(cls, path: Path) -> "Recording":
-        """Read a file."""
         try:
             size = path.stat().st_size
             if size > MOST_BYTES:

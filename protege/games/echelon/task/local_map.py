@@ -111,10 +111,3 @@ def draw_circles(battle: Battle, zone: Keys, mech: Record, out: Picture) -> None
             dx, dy = cloud.x - mech.x, cloud.y - mech.y
             radius = sqrt(cloud.radius * cloud.radius - dz * dz)
             stamp(out[at.SMOKE_CHANNEL], ahead(mech, dx, dy), aside(mech, dx, dy), radius)
-
-
-@kernel
-def note_scars(battle: Battle, scars: npt.NDArray[np.uint8]) -> None:
-    """Remember which columns changed in the last decision."""
-    for n in range(battle.change_count):
-        scars[battle.changes[n].cell % len(scars)] = 1

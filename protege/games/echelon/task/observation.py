@@ -19,7 +19,7 @@ from protege.games.echelon.task import displays
 from protege.games.echelon.task import features as at
 from protege.games.echelon.task.displays import Indices, Keys, Values, ahead, aside, bounded
 from protege.games.echelon.task.features import Layout
-from protege.games.echelon.task.local_map import Ground, Picture, draw_circles, ground_of, note_scars, survey
+from protege.games.echelon.task.local_map import Ground, Picture, draw_circles, ground_of, survey
 from protege.games.echelon.world.mechs import HAZARD_HEAT, NOBODY, Records, Rules
 from protege.games.echelon.world.paths import distance_at, waypoint
 from protege.games.echelon.world.sight import TOUCH, Columns, footprint, highest_layer, layers
@@ -361,7 +361,9 @@ def show_messages(battle: Battle, messages: Values) -> None:
 
 @kernel
 def show_ground(battle: Battle, zone: Keys, ground: Ground, b: int, pictures: Picture) -> None:
-    note_scars(battle, ground.scars[b])
+    scars = ground.scars[b]
+    for n in range(battle.change_count):
+        scars[battle.changes[n].cell % len(scars)] = 1
     for i in range(battle.count):
         mech = battle.mechs[i]
         pictures[i] = 0

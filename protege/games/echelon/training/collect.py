@@ -332,7 +332,6 @@ class BattleBatch:
         }
 
     def load(self, saved: Mapping[str, Any]) -> None:
-        """Go on from what `save` gave."""
         self.arena.load(saved["arena"])
         weights = dict(zip(self.names, self.probabilities))
         self._invite(saved["names"])
@@ -395,7 +394,6 @@ class BattleSource:
             batch.meet(weights)
 
     def begin_anew(self) -> None:
-        """Leave all battles and begin others."""
         for batch in self.batches:
             batch.begin_anew()
 
@@ -406,5 +404,4 @@ class BattleSource:
         self.network.note(observations, rollout.acted[0], {name: array[0] for name, array in rollout.shared.items()})
 
     def close(self) -> None:
-        """Let go of the threads."""
         self.pool.shutdown()

@@ -69,12 +69,10 @@ class Curriculum:
 
     @property
     def stage(self) -> Stage:
-        """What is practised now."""
         return self.stages[self.number]
 
     @property
     def is_last(self) -> bool:
-        """No other stage follows."""
         return self.number + 1 == len(self.stages)
 
     def over(self, progress: float, success_low: float) -> str:

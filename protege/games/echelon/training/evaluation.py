@@ -2,14 +2,14 @@
 
 import threading
 import time
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from protege.games.echelon.agents.contest import style
-from protege.games.echelon.agents.match import Match, Result, Setting, find_player, play
+from protege.games.echelon.agents.match import Match, Result, Setting, both_sides, find_player, play
 from protege.games.echelon.agents.pupil import Pupil
 from protege.games.echelon.recordings.recording import Recording, write_recording
 from protege.games.echelon.rules.battle import BY_ELIMINATION
@@ -46,18 +46,13 @@ class _Watched:
         for b in np.flatnonzero(battles.mechs["inside"][:, 0]):
             self.arrived.setdefault(int(battles.world.seed[b]), int(battles.records["decision"][b]))
 
-    def in_time(self, seed: int) -> bool:
-        """Whether it arrived as soon as can be asked for."""
-        return seed in self.arrived and self.arrived[seed] <= ceil(ARRIVE_WITHIN * self.soonest[seed])
-
 
 def matches_of(stage: Stage, count: int, seed: int) -> list[Match]:
     """Held-out battles; each map from both sides, where the sides are alike."""
     roster = find_roster(stage.roster)
     if roster.blue != roster.red:
         return [Match(seed_of(EVALUATION, seed, index)) for index in range(count)]
-    seeds = [seed_of(EVALUATION, seed, index) for index in range(count // 2)]
-    return [Match(number, swapped) for number in seeds for swapped in (False, True)]
+    return both_sides(count // 2, seed)
 
 
 def evaluate(
@@ -74,7 +69,8 @@ def evaluate(
     watched = _Watched(pupil, cancelled or threading.Event())
     results = play(watched, find_player(opponent), listed, setting, threads=threads)
     if stage.goal == "arrive":
-        points = [float(watched.in_time(match.seed)) for match in listed]
+        limits = {seed: ceil(ARRIVE_WITHIN * soonest) for seed, soonest in watched.soonest.items()}
+        points = [float(watched.arrived.get(match.seed, inf) <= limits[match.seed]) for match in listed]
     else:
         points = [points_of(stage, result) for result in results]
     low, high = wilson(sum(points), len(points))

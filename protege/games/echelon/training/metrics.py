@@ -14,7 +14,6 @@ from protege.games.echelon.agents.match import SIMPLE
 from protege.games.echelon.task.rewards import PARTS
 from protege.games.echelon.task.teacher import LEVELS
 from protege.games.echelon.training.collect import Episode
-from protege.games.echelon.training.config import EchelonConfig
 from protege.games.echelon.world.mechs import CLASS_NAMES
 from protege.runs.metrics import Card, Column, Metric
 
@@ -109,11 +108,6 @@ METRICS: Final = (
 )  # fmt: skip
 
 
-def metrics_of(config: EchelonConfig) -> list[Metric]:
-    """What a training logs: those of a league only in a league."""
-    return [metric for metric in METRICS if config.league or not metric.name.startswith("league_")]
-
-
 class Windows:
     """Means over the last battles that ended, in all and by opponent."""
 
@@ -123,7 +117,6 @@ class Windows:
         self.by_class: dict[str, deque[float]] = {}  # rewards
 
     def add(self, episodes: Iterable[Episode]) -> None:
-        """Note battles that ended."""
         for episode in episodes:
             self.all.append((episode.result, episode.decisions, episode.earned))
             kind = episode.opponent if episode.opponent in (*LEVELS, *SIMPLE) else "learned"
@@ -148,7 +141,6 @@ class Windows:
         return {name: float(value) for name, value in found.items()}
 
     def state(self) -> dict[str, Any]:
-        """For a checkpoint."""
         return {
             "all": [list(row) for row in self.all],
             "by_opponent": {name: list(results) for name, results in self.by_opponent.items()},
@@ -156,7 +148,6 @@ class Windows:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """From a checkpoint."""
         self.clear()
         self.all.extend((row[0], int(row[1]), row[2]) for row in state["all"])
         for name, results in state["by_opponent"].items():
@@ -175,7 +166,6 @@ class Clock:
         self.steps = self.updates = 0
 
     def start(self, steps: int, updates: int) -> None:
-        """Count from here."""
         self.began = self.last = time.perf_counter()
         self.steps, self.updates = steps, updates
 
@@ -183,10 +173,7 @@ class Clock:
         """Rates since the last call, and fractions since the start."""
         now = time.perf_counter()
         passed, self.last = max(1e-9, now - self.last), now
-        found = {
-            "agent_steps_per_s": (steps - self.steps) / passed,
-            "updates_per_s": (updates - self.updates) / passed,
-        }
+        found = {"agent_steps_per_s": (steps - self.steps) / passed, "updates_per_s": (updates - self.updates) / passed}
         self.steps, self.updates = steps, updates
         whole = max(1e-9, now - self.began)
         found |= {"time_playing": self.playing / whole, "time_learning": self.learning / whole}

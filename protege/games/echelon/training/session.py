@@ -99,6 +99,8 @@ class EchelonSnapshot:
 class EchelonSession(Session):
     """Squads that learn by recurrent PPO."""
 
+    step = 0  # agent-steps learned from so far
+
     def __init__(self, config: EchelonConfig, context: Context):
         self.config, self.context = config, context
         self.curriculum = Curriculum(config.stages, stages_of(config))
@@ -115,17 +117,11 @@ class EchelonSession(Session):
         self.controls = Controls(config.ppo.learning_rate, lacks=lacks)
         self.windows, self.clock = Windows(), Clock()
         self.source: BattleSource  # once begun or restored
-        self.agent_steps = 0
         self.finished = ""
         self.success_low = 0.0  # lower end of the newest evaluation
         self.life_began = 0.0  # of an exploiter, as a fraction of the budget
         self.evaluations_since_copy = self.copied_step = 0
         self.rate = self.imitation = 0.0
-
-    @property
-    def step(self) -> int:
-        """Agent-steps learned from so far."""
-        return self.agent_steps
 
     @property
     def phase(self) -> Hashable:
@@ -138,7 +134,7 @@ class EchelonSession(Session):
 
     def scheduled(self) -> Scheduled:
         """Of the advisor, the fraction of its weight at the start."""
-        return Scheduled(self.agent_steps, 0.0, linear(self.lived(), 1.0, 0.0, self.config.imitation_fraction))
+        return Scheduled(self.step, 0.0, linear(self.lived(), 1.0, 0.0, self.config.imitation_fraction))
 
     def advice(self) -> float:
         """How much the advisor is imitated now."""
@@ -156,7 +152,7 @@ class EchelonSession(Session):
             self._look_around()
         elif self.league.began_another_life():
             self._begin_life()  # it was killed between the end of a life and the first checkpoint of the next
-        self.clock.start(self.agent_steps, self.learner.updates)
+        self.clock.start(self.step, self.learner.updates)
 
     def collect(self, room: Any) -> Experience:
         if opponents := self.league.probabilities():
@@ -171,7 +167,7 @@ class EchelonSession(Session):
         clock, began, spent = self.clock, time.perf_counter(), time.thread_time() + self.learner.others_cpu_s
         self.rate = self.learner.set_progress(self.lived(), self.controls.rate_factor)
         figures = self._learn() if self.controls.learning else {}
-        self.agent_steps += experience.steps
+        self.step += experience.steps
         clock.learning += time.perf_counter() - began
         clock.cpu["learning"] += time.thread_time() + self.learner.others_cpu_s - spent
         for batch in self.source.batches:
@@ -199,7 +195,7 @@ class EchelonSession(Session):
     def figures(self) -> Figures:
         rollout, batches = self.source.rollout, self.source.batches
         acted, weights = rollout.acted, batches[0].arena.weights
-        figures = self.windows.figures() | self.clock.figures(self.agent_steps, self.learner.updates)
+        figures = self.windows.figures() | self.clock.figures(self.step, self.learner.updates)
         figures |= fractions_of(np.sum([batch.parts for batch in batches], 0)) | self.league.figures()
         return figures | {
             "learning_rate": self.rate,
@@ -237,7 +233,7 @@ class EchelonSession(Session):
             self._begin_life()
         elif reason := self.curriculum.over(progress, self.success_low):
             moved = self.curriculum.move_on(progress, reason)
-            self.context.note(f"{moved} at agent-step {self.agent_steps:,}", event="stage")
+            self.context.note(f"{moved} at agent-step {self.step:,}", event="stage")
             self._renew_source()
             self.windows.clear()
         elif self.curriculum.is_last and self.success_low >= self.config.until > 0.0 and not self.advice():
@@ -282,9 +278,9 @@ class EchelonSession(Session):
         """What the pupil is now becomes a candidate."""
         with TemporaryDirectory() as folder:
             path = Path(folder) / "copy.safetensors"
-            state = self.about() | {"seed": self.config.seed, "agent_steps": self.agent_steps}
+            state = self.about() | {"seed": self.config.seed, "agent_steps": self.step}
             checkpoints.save(path, self.tensors(), state, kind=KIND, task_version=TASK_VERSION)
-            self._submit(path, self.agent_steps)
+            self._submit(path, self.step)
 
     def _submit(self, checkpoint: Path, step: int) -> None:
         self.evaluations_since_copy, self.copied_step = 0, step
@@ -313,7 +309,7 @@ class EchelonSession(Session):
             self._leave_copy()
 
     def finish(self) -> bool:
-        due = self.league.active and self.copied_step != self.agent_steps
+        due = self.league.active and self.copied_step != self.step
         if due:
             self._leave_copy()
         return due
@@ -328,7 +324,7 @@ class EchelonSession(Session):
 
     def state(self) -> dict[str, Any]:
         return {
-            "steps": self.agent_steps,
+            "steps": self.step,
             "stage": [self.curriculum.number, self.curriculum.began],
             "life": [self.life_began, self.evaluations_since_copy, self.copied_step],
             "league": self.league.state(),
@@ -343,7 +339,7 @@ class EchelonSession(Session):
         check_schema(saved, layout_of(find_roster(self.curriculum.stage.roster)))
         restore_weights(self.network, saved.tensors, "network", saved.path)
         self.learner.restore({"weights": saved.tensors, **state["learner"]})
-        self.agent_steps = state["steps"]
+        self.step = state["steps"]
         self.life_began, self.evaluations_since_copy, self.copied_step = state["life"]
         notes = []
         self.source = self._source()

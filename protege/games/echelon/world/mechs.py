@@ -362,7 +362,6 @@ class Roster:
     red: Side
 
     def members(self) -> Members:
-        """One entry per mech."""
         rows: list[list[int]] = []
         packs = 0
         for team, side in ((BLUE, self.blue), (RED, self.red)):
@@ -412,7 +411,6 @@ ROSTERS: Final = {
 
 
 def find_roster(name: str) -> Roster:
-    """The roster of this name."""
     if name not in ROSTERS:
         raise ProtegeError(f"no roster is called {name!r}; there are {', '.join(ROSTERS)}")
     return ROSTERS[name]
