@@ -17,7 +17,7 @@ from protege.games.echelon.rules.outcome import score_to_win
 from protege.games.echelon.rules.weapons import has_bit
 from protege.games.echelon.task import displays
 from protege.games.echelon.task import features as at
-from protege.games.echelon.task.displays import Indices, Keys, Values, ahead, aside, bounded
+from protege.games.echelon.task.displays import Indices, Keys, Values, bounded, show_way
 from protege.games.echelon.task.features import Layout
 from protege.games.echelon.task.local_map import Ground, Picture, draw_circles, ground_of, survey
 from protege.games.echelon.world.mechs import HAZARD_HEAT, NOBODY, Records, Rules
@@ -96,8 +96,7 @@ def show_condition(battle: Battle, mech: Record, waits: Keys, blocked: Columns, 
     heat = mech.heat / chassis.heat_capacity
     own[at.OWN_FACING], own[at.OWN_FACING + 1] = mech.sin, mech.cos
     if not mech.shut:
-        own[at.OWN_VELOCITY] = bounded(ahead(mech, mech.vx, mech.vy) / at.SPEED, at.FASTEST)
-        own[at.OWN_VELOCITY + 1] = bounded(aside(mech, mech.vx, mech.vy) / at.SPEED, at.FASTEST)
+        show_way(own, at.OWN_VELOCITY, mech, mech.vx, mech.vy, at.SPEED, at.FASTEST)
         own[at.OWN_VELOCITY + 2] = bounded(mech.vz / at.SPEED, at.FASTEST)
     own[at.OWN_FEET] = max(foot, 0.0) / at.HEIGHTS
     if not mech.grounded:
@@ -111,8 +110,7 @@ def show_condition(battle: Battle, mech: Record, waits: Keys, blocked: Columns, 
     own[at.OWN_HIT], own[at.OWN_JET] = mech.hit, mech.jet
     own[at.OWN_FALLEN] = mech.fallen / rules.knockdown_ticks
     own[at.OWN_SUPPRESSED] = mech.suppressed / rules.suppress_ticks
-    own[at.OWN_HURT] = bounded(ahead(mech, mech.hurt_x, mech.hurt_y), 1.0)
-    own[at.OWN_HURT + 1] = bounded(aside(mech, mech.hurt_x, mech.hurt_y), 1.0)
+    show_way(own, at.OWN_HURT, mech, mech.hurt_x, mech.hurt_y, 1.0, 1.0)
     own[at.OWN_HURT + 2] = bounded(mech.hurt_z, 1.0)
     for timer in range(4):
         own[at.OWN_WAITS + timer] = mech.wait[timer] / waits[mech.kind, timer]
@@ -142,10 +140,8 @@ def show_battle(battle: Battle, world: World, b: int, walk: float, mech: Record,
     dx, dy = x - mech.x, y - mech.y
     length = sqrt(dx * dx + dy * dy)
     if length > 0.0 and not mech.inside:
-        own[at.OWN_WAY], own[at.OWN_WAY + 1] = ahead(mech, dx, dy) / length, aside(mech, dx, dy) / length
-    dx, dy = zone[0] - mech.x, zone[1] - mech.y
-    own[at.OWN_ZONE] = bounded(ahead(mech, dx, dy) / at.LENGTH, at.FARTHEST)
-    own[at.OWN_ZONE + 1] = bounded(aside(mech, dx, dy) / at.LENGTH, at.FARTHEST)
+        show_way(own, at.OWN_WAY, mech, dx, dy, length, 2.0)
+    show_way(own, at.OWN_ZONE, mech, zone[0] - mech.x, zone[1] - mech.y, at.LENGTH, at.FARTHEST)
     own[at.OWN_ZONE + 2] = -feet / at.LENGTH
     own[at.OWN_ZONE_RADIUS], own[at.OWN_INSIDE] = zone[2] / at.LENGTH, mech.inside
     own[at.OWN_WALK] = min(walk / at.LENGTH, at.FARTHEST)
@@ -195,8 +191,7 @@ def show_wishes(battle: Battle, i: int, own: Values) -> None:
     whom = mech.order_target
     if whom != NOBODY and (has_bit(mech.knows, whom) or has_bit(battle.mechs[mech.order_from].knows, whom)):
         dx, dy = battle.mechs[whom].x - mech.x, battle.mechs[whom].y - mech.y
-        own[at.OWN_ORDER_PLACE] = bounded(ahead(mech, dx, dy) / at.LENGTH, at.FARTHEST)
-        own[at.OWN_ORDER_PLACE + 1] = bounded(aside(mech, dx, dy) / at.LENGTH, at.FARTHEST)
+        show_way(own, at.OWN_ORDER_PLACE, mech, dx, dy, at.LENGTH, at.FARTHEST)
 
 
 @kernel
@@ -234,15 +229,13 @@ def show_state(battle: Battle, zone: Keys, waits: Keys, team: int, state: Values
     goal = score_to_win(battle)
     state[:] = 0.0
     state[at.STATE_TIME], state[at.STATE_ZONE_RADIUS] = battle.decision / battle.length, zone[2] / at.LENGTH
+    place = 0
     for n in range(2):
         side = team if n == 0 else 1 - team
         state[at.STATE_SCORE + n] = min(battle.score[side] / goal, 2.0)
         state[at.STATE_SHARE + n] = battle.share[side]
         state[at.STATE_TONNAGE + n] = min(battle.tonnage[side] / TONNAGE, 1.0)
         state[at.STATE_LIVING + n] = battle.living[side] / max(battle.members[side], 1)
-    place = 0
-    for n in range(2):
-        side = team if n == 0 else 1 - team
         left, whole = 0.0, 0.0
         for j in range(battle.count):
             mech = battle.mechs[j]

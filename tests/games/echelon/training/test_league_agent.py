@@ -215,7 +215,7 @@ def test_a_league_that_does_not_fit_is_refused_before_anything_is_made(tmp_path,
 
 
 def test_stages_that_the_league_does_not_play_keep_their_own_opponents(tmp_path, monkeypatch):
-    monkeypatch.setitem(settings.STAGES, "pair", replace(DUEL, roster="2v2", size=48, share=0.5))
+    monkeypatch.setitem(settings.STAGES, "pair", replace(DUEL, roster="2v2", size=48, fraction=0.5))
     notes = Notes()
     with make_duels(tmp_path) as league:
         train(TRAINER, replace(TINY, stages=("pair", "duel")), notes, name="pilots", folder=tmp_path)
