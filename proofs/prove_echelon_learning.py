@@ -11,13 +11,14 @@ import psutil
 import pytest
 
 from proofs.row import ROOT, Stopwatch, machine, write_row
-from protege.games.echelon.agents.match import Match, Setting, checkpoint_of, evaluate, find_player, play
+from protege.games.echelon.agents.match import Match, checkpoint_of, evaluate, find_player, play
 from protege.games.echelon.agents.pupil import load_pupil
 from protege.games.echelon.recordings.recording import Recording
 from protege.games.echelon.rules.events import KILL, MISSILE_LAUNCH
-from protege.games.echelon.training.collect import maker_of, maps_of
+from protege.games.echelon.training.collect import maps_of
 from protege.games.echelon.training.config import find_stage
 from protege.games.echelon.training.evaluation import evaluate as evaluate_pupil
+from protege.games.echelon.training.evaluation import setting_of
 from protege.games.echelon.world.mechs import BLUE, MISSILE, TICK_S, WEAPONS
 from protege.runs.run import open_run
 from protege.seeds import EVALUATION, seed_of
@@ -124,8 +125,7 @@ def indirect_share(path: Path, red: str, battles: int = 100) -> float:
             wins.append(bool((blue & indirect_kills(events)).any()))
 
     matches = [Match(seed_of(EVALUATION, SEED, index)) for index in range(battles)]
-    setting = Setting(stage.roster, (stage.size, stage.size), stage.length, maps=maker_of(maps_of(stage, 1)))
-    play(load_pupil(path), find_player(red), matches, setting, recorded=look)
+    play(load_pupil(path), find_player(red), matches, setting_of(stage, maps_of(stage, 1)), recorded=look)
     return float(np.mean(wins)) if wins else 0.0
 
 

@@ -22,15 +22,19 @@ from protege.runs.checkpoints import Checkpoint, CheckpointMismatch
 
 KIND: Final = "echelon-ppo"  # of checkpoints
 ADVISED_MOST: Final = 0.93  # a teacher's full throttle as the pupil copies it: near 1 tanh is flat
-OBSERVED: Final = ("own", "friends", "friend_mask", "enemies", "enemy_mask", "map", "legal")
+SHARED: Final = ("state", "mechs")  # what the critic of a team sees
 
 Rows = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # battles, mechs
 
 
+def observed(talk: bool) -> tuple[str, ...]:
+    """The arrays that a network observes."""
+    return "own", "friends", "friend_mask", "enemies", "enemy_mask", "map", "legal", *(("messages",) if talk else ())
+
+
 def look(observation: Observation, rows: Rows, talk: bool) -> Tensors:
     """What these mechs see, as the network takes it."""
-    names = (*OBSERVED, "messages") if talk else OBSERVED
-    return {name: torch.from_numpy(getattr(observation, name)[rows]) for name in names}
+    return {name: torch.from_numpy(getattr(observation, name)[rows]) for name in observed(talk)}
 
 
 def write_actions(actions: Tensors, observation: Observation, rows: Rows, out: Actions) -> None:
@@ -121,7 +125,7 @@ class Pupil:
         observation, team = self._last.observation, self._last.team
         found = np.zeros((*observation.alive.shape, 1), np.float32)
         for side in np.unique(team):
-            shared = {name: torch.from_numpy(getattr(observation, name)[:, side]) for name in ("state", "mechs")}
+            shared = {name: torch.from_numpy(getattr(observation, name)[:, side]) for name in SHARED}
             values = self.network.scale.denormalise(self.network.value(shared, int((team == side).sum())))
             found[:, team == side, 0] = values.numpy()
         return {"value": found}

@@ -7,7 +7,7 @@ pack has on its sensors. The dead see nothing.
 """
 
 from math import floor, log1p, sqrt
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -62,20 +62,11 @@ class Scratch(NamedTuple):
 
 
 def empty_observation(battles: int, layout: Layout) -> Observation:
-    rows = (battles, layout.mechs)
-    friends, enemies = (*rows, layout.friends), (*rows, layout.enemies)
-    return Observation(
-        own=np.zeros((*rows, at.width(at.OWN)), np.float32),
-        friends=np.zeros((*friends, at.width(at.FRIEND)), np.float32), friend_mask=np.zeros(friends, np.bool_),
-        friend_index=np.full(friends, NOBODY, np.int16),
-        enemies=np.zeros((*enemies, at.width(at.ENEMY)), np.float32), enemy_mask=np.zeros(enemies, np.bool_),
-        enemy_index=np.full(enemies, NOBODY, np.int16),
-        map=np.zeros((*rows, len(at.CHANNELS), at.CELLS, at.CELLS), np.int8),
-        messages=np.zeros((*rows, layout.pack, MESSAGE), np.float32),
-        legal=np.zeros((*rows, layout.legal), np.bool_), alive=np.zeros(rows, np.bool_),
-        state=np.zeros((battles, 2, at.width(at.STATE)), np.float32),
-        mechs=np.zeros((battles, 2, layout.mechs, at.width(at.MECH_STATE)), np.float32),
-    )  # fmt: skip
+    found: dict[str, npt.NDArray[Any]] = {}
+    for name, (shape, dtype) in at.arrays_of(layout).items():
+        rows = 2 if name in ("state", "mechs") else layout.mechs
+        found[name] = np.full((battles, rows, *shape), NOBODY if name.endswith("_index") else 0, dtype)
+    return Observation(**found)
 
 
 def make_scratch(world: World, layout: Layout, rules: Rules) -> Scratch:

@@ -18,15 +18,15 @@ import torch
 
 from protege.games.echelon.agents.match import Player, find_player
 from protege.games.echelon.agents.network import MOVES, PilotNetwork
-from protege.games.echelon.agents.pupil import Pupil, advice_of, look, play_by, write_actions
+from protege.games.echelon.agents.pupil import SHARED, Pupil, advice_of, look, observed, play_by, write_actions
 from protege.games.echelon.rules.battle import MESSAGE
 from protege.games.echelon.rules.sim import BUTTONS, Actions, Battles, Flags
 from protege.games.echelon.task.env import Arena
-from protege.games.echelon.task.features import CELLS, CHANNELS, ENEMY, FRIEND, MECH_STATE, OWN, STATE, Layout, width
+from protege.games.echelon.task.features import Layout, arrays_of
 from protege.games.echelon.task.rewards import PARTS
 from protege.games.echelon.task.teacher import Teacher
 from protege.games.echelon.training.config import SELF, BadTraining, EchelonConfig, Stage, alone_in
-from protege.games.echelon.world.maps import MapMaker, OpenField, OverAndOver, generate
+from protege.games.echelon.world.maps import MapMaker, OpenField, generate
 from protege.games.echelon.world.mechs import BLUE, CLASS_NAMES, NOBODY, RED, find_roster
 from protege.games.echelon.world.voxels import World
 from protege.learn.rollout import Field, Fields, Rollout, Shape, Tensors, without_gone
@@ -63,32 +63,16 @@ def maps_of(stage: Stage, seed: int) -> World | None:
     return maker(seeds, (stage.size, stage.size), stage.roster)
 
 
-def maker_of(maps: World | None) -> MapMaker:
-    """What makes the maps of evaluations: those that are played over and over, or new ones."""
-    return generate if maps is None else OverAndOver(maps)
-
-
 def room_for(layout: Layout, talk: bool) -> tuple[Fields, Fields, Fields]:
     """What is stored of a step: observations of a mech, what its team shares, actions."""
-    observations = {
-        "own": Field((width(OWN),)),
-        "friends": Field((layout.friends, width(FRIEND))),
-        "friend_mask": Field((layout.friends,), torch.bool),
-        "enemies": Field((layout.enemies, width(ENEMY))),
-        "enemy_mask": Field((layout.enemies,), torch.bool),
-        "map": Field((len(CHANNELS), CELLS, CELLS), torch.int8),
-        "legal": Field((layout.legal,), torch.bool),
-    }
-    if talk:
-        observations["messages"] = Field((layout.pack, MESSAGE))
-    shared = {"state": Field((width(STATE),)), "mechs": Field((layout.mechs, width(MECH_STATE)))}
+    stored = {name: Field(shape, getattr(torch, dtype)) for name, (shape, dtype) in arrays_of(layout).items()}
     actions = {
         "move": Field((MOVES + (MESSAGE if talk else 0),)),
         "buttons": Field((BUTTONS,), torch.bool),
         "ewar": Field((), torch.int64),
         "target": Field((), torch.int64),
     }
-    return observations, shared, actions
+    return {name: stored[name] for name in observed(talk)}, {name: stored[name] for name in SHARED}, actions
 
 
 class NetworkOpponent:
@@ -174,13 +158,10 @@ class BattleBatch:
     def _invite(self, names: Sequence[str]) -> None:
         """These are the opponents, in this order; those who are here already keep what they remember."""
         here = dict(zip(self.names, self.players))
-        self.players = [here[name] if name in here else self._player(name) for name in names]
+        found = [here[name] if name in here else self.find(name) for name in names]
+        self.players = [NetworkOpponent(one.network, self.arena) if isinstance(one, Pupil) else one for one in found]
         self.names = list(names)
         self._find_rows()
-
-    def _player(self, name: str) -> Player:
-        found = self.find(name)
-        return NetworkOpponent(found.network, self.arena) if isinstance(found, Pupil) else found
 
     def begin_anew(self) -> None:
         """Leave all battles as they are and begin others."""
@@ -301,7 +282,7 @@ class BattleBatch:
 
     def _shared(self, observation: Any) -> Tensors:
         where = self.battle, self.team
-        return {name: torch.from_numpy(getattr(observation, name)[where]) for name in ("state", "mechs")}
+        return {name: torch.from_numpy(getattr(observation, name)[where]) for name in SHARED}
 
     # --- saving ---
 

@@ -14,8 +14,8 @@ from protege.games.echelon.agents.pupil import Pupil
 from protege.games.echelon.recordings.recording import Recording, write_recording
 from protege.games.echelon.rules.battle import BY_ELIMINATION
 from protege.games.echelon.rules.sim import Actions, Battles, Flags
-from protege.games.echelon.training.collect import maker_of
 from protege.games.echelon.training.config import Stage
+from protege.games.echelon.world.maps import MapMaker, OverAndOver, generate
 from protege.games.echelon.world.mechs import BLUE, NOBODY, find_roster
 from protege.games.echelon.world.voxels import World
 from protege.seeds import EVALUATION, seed_of
@@ -47,6 +47,12 @@ class _Watched:
             self.arrived.setdefault(int(battles.world.seed[b]), int(battles.records["decision"][b]))
 
 
+def setting_of(stage: Stage, maps: World | None) -> Setting:
+    """What the battles of a stage have in common, on maps that are played over and over or on new ones."""
+    make: MapMaker = generate if maps is None else OverAndOver(maps)
+    return Setting(stage.roster, (stage.size, stage.size), stage.length, maps=make)
+
+
 def matches_of(stage: Stage, count: int, seed: int) -> list[Match]:
     """Held-out battles; each map from both sides, where the sides are alike."""
     roster = find_roster(stage.roster)
@@ -65,9 +71,8 @@ def evaluate(
     """
     began = time.perf_counter()
     listed = matches_of(stage, matches, seed)
-    setting = Setting(stage.roster, (stage.size, stage.size), stage.length, maps=maker_of(maps))
     watched = _Watched(pupil, cancelled or threading.Event())
-    results = play(watched, find_player(opponent), listed, setting, threads=threads)
+    results = play(watched, find_player(opponent), listed, setting_of(stage, maps), threads=threads)
     if stage.goal == "arrive":
         limits = {seed: ceil(ARRIVE_WITHIN * soonest) for seed, soonest in watched.soonest.items()}
         points = [float(watched.arrived.get(match.seed, inf) <= limits[match.seed]) for match in listed]
@@ -93,12 +98,8 @@ def record_battle(
     pupil: Pupil, stage: Stage, opponent: str, path: Path, *, maps: World | None, names: tuple[str, str], seed: int
 ) -> dict[str, float]:
     """Record one held-out battle of a pupil, and how it played there; `names` are what both are called."""
-    setting = Setting(stage.roster, (stage.size, stage.size), stage.length, maps=maker_of(maps))
-    kept: dict[int, bytes] = {}
-    play(
-        pupil, find_player(opponent), [Match(seed_of(EVALUATION, seed, 0))], setting, names=names,
-        recorded=kept.__setitem__,
-    )  # fmt: skip
+    matches, kept = [Match(seed_of(EVALUATION, seed, 0))], dict[int, bytes]()
+    play(pupil, find_player(opponent), matches, setting_of(stage, maps), names=names, recorded=kept.__setitem__)
     write_recording(path, kept[0])
     return style(Recording(kept[0]), BLUE)
 

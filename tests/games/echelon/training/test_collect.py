@@ -14,7 +14,7 @@ from protege.games.echelon.rules.battle import BY_TIME
 from protege.games.echelon.rules.sim import Battles
 from protege.games.echelon.task import features as at
 from protege.games.echelon.task.teacher import Teacher
-from protege.games.echelon.training.collect import BattleBatch, BattleSource, maker_of, maps_of
+from protege.games.echelon.training.collect import BattleBatch, BattleSource, maps_of
 from protege.games.echelon.training.config import (
     PRESETS,
     SELF,
@@ -25,6 +25,7 @@ from protege.games.echelon.training.config import (
     find_stage,
     stages_of,
 )
+from protege.games.echelon.training.evaluation import setting_of
 from protege.games.echelon.world.maps import WALL_HEIGHT, OpenField, OverAndOver
 from protege.games.echelon.world.mechs import BLUE, HEAVY, MEDIUM, NOBODY, RED, REINFORCED, SCOUT
 from protege.learn.ppo import PPOConfig
@@ -286,7 +287,7 @@ def test_stages_on_few_maps_train_and_are_evaluated_on_the_same(network):
     assert maps is not None
     for batch in source.batches:
         assert (batch.arena.battles.world.spawn == maps.spawn[0]).all()
-    evaluated = maker_of(source.maps)([5, 6], (40, 40), "2v2")
+    evaluated = setting_of(stage, source.maps).maps([5, 6], (40, 40), "2v2")
     assert (evaluated.spawn == maps.spawn[0]).all()
 
 
