@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from protege.games.echelon.rules import events
-from protege.games.echelon.world.mechs import BUILD, NOBODY, Records, Rules
+from protege.games.echelon.world.mechs import BUILD, NOBODY
 from protege.kernels import kernel
 from protege.seeds import STREAM_STEP, random_bits
 
@@ -86,20 +86,9 @@ PENDING: Final = np.dtype(
 )  # fmt: skip
 
 
-def rules_record(rules: Rules) -> Records:
-    """The numbers of the game as a battle holds them."""
-    tables = rules.tables()._asdict()
-    scalars = tables.pop("scalars")[0]
-    parts = {name: scalars[name] for name in scalars.dtype.names} | tables
-    record = np.zeros((), np.dtype([(name, part.dtype, part.shape) for name, part in parts.items()], align=True))
-    for name, part in parts.items():
-        record[name] = part
-    return record
-
-
 BATTLE: Final = np.dtype(
     [
-        ("rules", rules_record(BUILD).dtype),
+        ("rules", BUILD.record().dtype),
         ("stream", "u8", (2,)), ("key", "u8", (2,)),  # of each team's random draws: for the battle, for this tick
         ("tick", "i8"), ("decision", "i8"), ("length", "i8"),  # length in decisions
         ("count", "i8"), ("members", "i8", (2,)), ("living", "i8", (2,)),  # mechs: all, of each team, alive

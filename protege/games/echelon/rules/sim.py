@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protege import ProtegeError
-from protege.games.echelon.rules.battle import BATTLE, MESSAGE, MOST_MECHS, Battle, give_order, rules_record, tick_key
+from protege.games.echelon.rules.battle import BATTLE, MESSAGE, MOST_MECHS, Battle, Record, give_order, tick_key
 from protege.games.echelon.rules.condition import pass_time, switch_reactors
 from protege.games.echelon.rules.damage import apply_hits, clear_pending
 from protege.games.echelon.rules.movement import find_neighbours, move_all, stands_free
@@ -64,7 +64,7 @@ class Actions(NamedTuple):
 
 
 @kernel
-def clean(value: float, mech: Any) -> float:
+def clean(value: float, mech: Record) -> float:
     """A number in [-1, 1]; what is not finite becomes 0 and is counted."""
     if not isfinite(value):
         mech.bad_actions += 1
@@ -200,7 +200,7 @@ class Battles:
             raise ProtegeError(f"a battle lasts at least 1 decision; got {length}")
         self.records = np.zeros(self.count, BATTLE)
         self._bytes = self.records.view(np.uint8).reshape(self.count, BATTLE.itemsize)
-        self._numbers = rules_record(rules)
+        self._numbers = rules.record()
         self._idle = self.no_actions()
         edges = [*range(0, self.count, min(SHARE, -(-self.count // threads))), self.count]
         self._shares = list(zip(edges, edges[1:]))

@@ -70,10 +70,10 @@ def empty_observation(battles: int, layout: Layout) -> Observation:
 
 
 def make_scratch(world: World, layout: Layout, rules: Rules) -> Scratch:
-    tables = rules.tables()
-    waits = np.ones((len(tables.chassis), 4))
-    for kind, weapon in zip(*np.nonzero(tables.trigger >= 0)):
-        timer, ticks = tables.weapons["timer"][weapon], tables.weapons["cooldown_ticks"][weapon]
+    tables = rules.record()
+    waits = np.ones((len(tables["chassis"]), 4))
+    for kind, weapon in zip(*np.nonzero(tables["trigger"] >= 0)):
+        timer, ticks = tables["weapons"]["timer"][weapon], tables["weapons"]["cooldown_ticks"][weapon]
         waits[kind, timer] = max(waits[kind, timer], ticks)
     keys = np.zeros((len(world.seed), max(layout.friends, layout.enemies)))
     return Scratch(np.zeros((len(world.seed), layout.mechs)), keys, waits, ground_of(world))

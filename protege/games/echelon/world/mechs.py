@@ -1,7 +1,7 @@
 """Every number of the game as frozen tables: materials, chassis, weapons, sensor suites, rules, rosters.
 
 `RULES` are presets: "build" is the game, "base" and "suite" keep the numbers of two older games for comparison. Kernels
-take a preset as `Tables`. Who takes part is a `Roster`; whatever depends on a member's role is derived from it.
+take a preset as a record. Who takes part is a `Roster`; whatever depends on a member's role is derived from it.
 Constants here are compiled into what `@kernel` marks; naming it makes a change in this file compile that anew.
 """
 
@@ -242,8 +242,12 @@ class Rules:
     suite_tiebreak: bool = False  # at the end of time: presence, losses and damage decide, not score and HP
     hp_tolerance: float = 0.001
 
-    def tables(self) -> "Tables":
-        """The same as kernels take it."""
+    def record(self) -> "Records":
+        """The same as kernels take it: one record. A time `x_s` is also there in ticks, `x_ticks`.
+
+        Numbers are float64 or int64. `chassis` holds half_width, gait and has_ewar besides, `weapons` half_arc in
+        radians and cos_half_arc; `trigger`, (classes, weapons), is the button that fires it, or NOT_CARRIED.
+        """
         chassis = [
             _record(vars(c) | {"half_width": c.width / 2, "gait": gait_of(c), "has_ewar": kind in self.ewar})
             for kind, c in enumerate(self.chassis)
@@ -254,7 +258,11 @@ class Rules:
         trigger = np.full((len(chassis), len(weapons)), NOT_CARRIED)
         for kind, carried in enumerate(self.loadout):
             trigger[kind, list(carried)] = list(carried.values())
-        return Tables(np.concatenate(chassis), np.concatenate(weapons), _record(vars(self)), trigger)
+        numbers = _record(vars(self))[0]
+        parts = {name: numbers[name] for name in numbers.dtype.names}
+        parts |= {"chassis": np.concatenate(chassis), "weapons": np.concatenate(weapons), "trigger": trigger}
+        types = np.dtype([(name, part.dtype, part.shape) for name, part in parts.items()], align=True)
+        return np.array(tuple(parts.values()), types)
 
 
 BUILD: Final = Rules()
@@ -269,15 +277,6 @@ SUITE: Final = replace(
 RULES: Final = {rules.name: rules for rules in (BUILD, BASE, SUITE)}
 
 Records = npt.NDArray[Any]  # structured: a field for every number of a row
-
-
-class Tables(NamedTuple):
-    """The rules as kernels take them. Fields are float64 or int64; a time `x_s` is also there in ticks, `x_ticks`."""
-
-    chassis: Records  # (classes,): Chassis, and half_width, gait, has_ewar
-    weapons: Records  # (weapons,): Weapon, and half_arc in radians, cos_half_arc
-    scalars: Records  # (1,): what Rules holds besides
-    trigger: Whole  # (classes, weapons): the button that fires it, or NOT_CARRIED
 
 
 def _record(numbers: dict[str, float]) -> Records:
