@@ -138,6 +138,8 @@ def style(recording: Recording, team: int) -> dict[str, float]:
     shooters, victims = (frames["mechs"][at[hit], hits[end]] for end in ("who", "whom"))
     apart = [shooters[axis] - victims[axis] for axis in "xy"]
     launches = (events["kind"] == MISSILE_LAUNCH) & np.isin(events["who"], own)
+    seconds = hits["tick"] // round(1 / TICK_S)
+    focused = sum(int(np.bincount(hits["whom"][seconds == second]).max()) for second in np.unique(seconds))
     spread, nearest = _together(mechs, alive)
     return {
         "speed": float(speed[alive].mean()) if alive.any() else 0.0,
@@ -152,7 +154,7 @@ def style(recording: Recording, team: int) -> dict[str, float]:
         "jamming_fraction": fraction(mechs["ewar"] != 0),
         "spread": spread,
         "nearest_friend": nearest,
-        "focus_fraction": _focus(hits),
+        "focus_fraction": focused / max(1, len(hits)),  # 1 if the side always shoots at one enemy
     }
 
 
@@ -169,12 +171,3 @@ def _together(mechs: npt.NDArray[Any], alive: npt.NDArray[np.bool_]) -> tuple[fl
     apart[:, np.arange(apart.shape[1]), np.arange(apart.shape[1])] = np.inf
     from_centre = np.linalg.norm(places - centre[:, None], axis=-1)
     return float(from_centre[alive].mean()), float(apart.min(axis=2)[alive].mean())
-
-
-def _focus(hits: npt.NDArray[Any]) -> float:
-    """Of all hits, the fraction on whoever is hit most in that second: 1 if the side always shoots at one enemy."""
-    if not len(hits):
-        return 0.0
-    seconds = hits["tick"] // round(1 / TICK_S)
-    most = sum(int(np.bincount(hits["whom"][seconds == second]).max()) for second in np.unique(seconds))
-    return most / len(hits)

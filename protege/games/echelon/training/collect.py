@@ -299,15 +299,10 @@ class BattleBatch:
 
     def save(self) -> dict[str, Any]:
         """Everything needed to go on from here, bit by bit."""
-        return {
+        return {name: getattr(self, name).copy() for name in ("team", "opponent", "names", "fresh", "earned")} | {
             "arena": self.arena.save(),
             "minds": {name: array.copy() for name, array in self._minds().items()},
-            "team": self.team.copy(),
-            "opponent": self.opponent.copy(),
-            "names": list(self.names),
             "state": self.state.clone(),
-            "fresh": self.fresh.copy(),
-            "earned": self.earned.copy(),
             "random": self.random.bit_generator.state,
             "noise": self.noise.get_state(),
         }

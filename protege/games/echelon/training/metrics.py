@@ -162,8 +162,7 @@ class Clock:
     def __init__(self) -> None:
         self.playing = self.learning = 0.0
         self.cpu = {"simulating": 0.0, "acting": 0.0, "learning": 0.0}
-        self.began = self.last = time.perf_counter()
-        self.steps = self.updates = 0
+        self.start(0, 0)
 
     def start(self, steps: int, updates: int) -> None:
         self.began = self.last = time.perf_counter()
