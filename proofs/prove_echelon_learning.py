@@ -11,13 +11,14 @@ import psutil
 import pytest
 
 from proofs.row import ROOT, Stopwatch, machine, write_row
-from protege.games.echelon.agents.match import Match, Setting, checkpoint_of, evaluate, find_player, play
+from protege.games.echelon.agents.match import Match, checkpoint_of, evaluate, find_player, play
 from protege.games.echelon.agents.pupil import load_pupil
 from protege.games.echelon.recordings.recording import Recording
 from protege.games.echelon.rules.events import KILL, MISSILE_LAUNCH
-from protege.games.echelon.training.collect import maker_of, maps_of
+from protege.games.echelon.training.collect import maps_of
 from protege.games.echelon.training.config import find_stage
 from protege.games.echelon.training.evaluation import evaluate as evaluate_pupil
+from protege.games.echelon.training.evaluation import setting_of
 from protege.games.echelon.world.mechs import BLUE, MISSILE, TICK_S, WEAPONS
 from protege.runs.run import open_run
 from protege.seeds import EVALUATION, seed_of
@@ -38,10 +39,10 @@ STAGES: dict[str, tuple[tuple[int, ...], float, list[str], float]] = {
     "O1": ((1, 2, 3), 5.0, [*ALONE, *NEARLY_ALWAYS], 0.97),
     "O2": ((1, 2, 3), 10.0, [*ALONE, *NEARLY_ALWAYS], 0.97),
     "O3": ((1, 2, 3), 20.0, [*ALONE, *OFTEN, "--until", "0.93"], 0.90),
-    "O4": ((1,), 16.0, ["--eval-matches", "100", "--imitation-share", "0.4"], 0.50),
-    "O5": ((1,), 30.0, ["--eval-matches", "100", "--imitation-share", "0.1", "--until", "0.92"], 0.90),
-    "O6": ((1,), 45.0, ["--eval-matches", "100", "--imitation-share", "0.07", "--until", "0.92"], 0.90),
-    "O7": ((1,), 25.0, ["--eval-matches", "100", "--imitation-share", "0.3", "--until", "0.85"], 0.75),
+    "O4": ((1,), 16.0, ["--eval-matches", "100", "--imitation-fraction", "0.4"], 0.50),
+    "O5": ((1,), 30.0, ["--eval-matches", "100", "--imitation-fraction", "0.1", "--until", "0.92"], 0.90),
+    "O6": ((1,), 45.0, ["--eval-matches", "100", "--imitation-fraction", "0.07", "--until", "0.92"], 0.90),
+    "O7": ((1,), 25.0, ["--eval-matches", "100", "--imitation-fraction", "0.3", "--until", "0.85"], 0.75),
 }
 
 
@@ -124,8 +125,7 @@ def indirect_share(path: Path, red: str, battles: int = 100) -> float:
             wins.append(bool((blue & indirect_kills(events)).any()))
 
     matches = [Match(seed_of(EVALUATION, SEED, index)) for index in range(battles)]
-    setting = Setting(stage.roster, (stage.size, stage.size), stage.length, maps=maker_of(maps_of(stage, 1)))
-    play(load_pupil(path), find_player(red), matches, setting, recorded=look)
+    play(load_pupil(path), find_player(red), matches, setting_of(stage, maps_of(stage, 1)), recorded=look)
     return float(np.mean(wins)) if wins else 0.0
 
 

@@ -36,7 +36,7 @@ DUELLING = (
     "--stages O3 --agents 128 --horizon 32 --ppo.minibatches 4 --ppo.epochs 4 --ppo.final-learning-rate 1e-4 "
     "--ppo.entropy 0.02 --ppo.final-entropy 0 --ppo.kl-limit 0.05"
 ).split()
-IMITATING = "--imitation 3 --imitation-share 0.3".split()
+IMITATING = "--imitation 3 --imitation-fraction 0.3".split()
 EXPLOITING = "--role main-exploiter --imitation 0 --ppo.learning-rate 5e-4".split()
 
 # What `league_training` begins with, and who is in the pool beside it and the scripted players: runs or checkpoints.

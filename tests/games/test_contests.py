@@ -139,14 +139,14 @@ def test_an_echelon_style_tells_the_still_from_the_busy():
     (one, _) = arena.play(player(1, "hard"), player(2, f"{__name__}:Still"), range(1), record=1)
     assert one.styles is not None
     walking, still = one.styles
-    assert still["trigger_share"] == 0 and still["hits_per_minute"] == 0 and still["jamming_share"] == 0
-    assert still["hit_distance"] == 0 and still["focus_share"] == 0 and still["speed"] < 0.3 * walking["speed"]
-    assert still["still_share"] > 0.8 > walking["still_share"]
+    assert still["trigger_fraction"] == 0 and still["hits_per_minute"] == 0 and still["jamming_fraction"] == 0
+    assert still["hit_distance"] == 0 and still["focus_fraction"] == 0 and still["speed"] < 0.3 * walking["speed"]
+    assert still["still_fraction"] > 0.8 > walking["still_fraction"]
     (two, _) = arena.play(player(1, "hard"), player(2, "medium"), range(1), record=1)
     for busy in two.styles or ():
-        assert busy["trigger_share"] > 0 and busy["hits_per_minute"] > 0 and 0 < busy["focus_share"] <= 1
+        assert busy["trigger_fraction"] > 0 and busy["hits_per_minute"] > 0 and 0 < busy["focus_fraction"] <= 1
         assert 0 < busy["hit_distance"] < 40 and busy["nearest_friend"] < 2 * busy["spread"] < 80
-        assert 0 < busy["zone_share"] < 1 and 0 < busy["heat"] < 1
+        assert 0 < busy["zone_fraction"] < 1 and 0 < busy["heat"] < 1
 
 
 def test_each_side_of_a_recording_has_its_own_style():
@@ -158,7 +158,7 @@ def test_each_side_of_a_recording_has_its_own_style():
             result.styles is not None
             and (echelon.style(recording, BLUE), echelon.style(recording, RED)) == result.styles
         )
-        assert result.styles[1]["trigger_share"] == 0, "red is the second player, wherever it stands"
+        assert result.styles[1]["trigger_fraction"] == 0, "red is the second player, wherever it stands"
 
 
 def test_another_roster_is_another_league(tmp_path):

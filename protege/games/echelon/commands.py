@@ -14,33 +14,30 @@ from protege.games import Command
 from protege.machine import usable_cores
 
 
-@dataclass(frozen=True)
-class Match:
+@dataclass(frozen=True, kw_only=True)
+class _Sides:
+    # who leads blue: trivial, easy, medium, hard, expert, champion, random, a run, a checkpoint, package.module:Class
+    blue: str = "champion"
+    red: str = "expert"  # who leads red
+    seed: int = 1  # seed of the maps and the battles
+    roster: str = "10v10"  # teams and their sizes; an unknown name lists all
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
+    json: bool = False  # also print one flat JSON object on the last line
+
+
+@dataclass(frozen=True, kw_only=True)
+class Match(_Sides):
     """Let two sides fight one battle and record it."""
 
-    # who leads blue: trivial, easy, medium, hard, expert, champion, random, a run, a checkpoint, package.module:Class
-    blue: str = "champion"
-    red: str = "expert"  # who leads red
-    seed: int = 1  # seed of the map and the battle
-    roster: str = "10v10"  # teams and their sizes; an unknown name lists all
     out: Path = Path("match.rec")  # the file to write
-    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
-    json: bool = False  # also print one flat JSON object on the last line
 
 
-@dataclass(frozen=True)
-class Eval:
+@dataclass(frozen=True, kw_only=True)
+class Eval(_Sides):
     """Evaluate one side against another: every map is played twice, with the sides swapped."""
 
-    # who leads blue: trivial, easy, medium, hard, expert, champion, random, a run, a checkpoint, package.module:Class
-    blue: str = "champion"
-    red: str = "expert"  # who leads red
     matches: int = 200  # battles, an even number
-    seed: int = 1  # seed of the maps
-    roster: str = "10v10"  # teams and their sizes; an unknown name lists all
     threads: int = 0  # threads that play; 0 for one per core
-    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
-    json: bool = False  # also print one flat JSON object on the last line
 
 
 @dataclass(frozen=True)
@@ -59,23 +56,17 @@ class Watch:
     no_browser: bool = False  # do not open a browser
 
 
-@dataclass(frozen=True)
-class Record:
+@dataclass(frozen=True, kw_only=True)
+class Record(_Sides):
     """Film a battle as a GIF, MP4 or WebM file: a recorded one, or one that is fought for the film."""
 
     out: Path  # the file to write; its ending chooses the format: .gif, .mp4 or .webm
     recording: Positional[Path | None] = None  # the file that "protege match echelon" wrote; without it, a new battle
-    blue: str = "champion"  # who leads blue in a new battle, as in "protege match"
-    red: str = "expert"  # who leads red
-    seed: int = 1  # seed of the new battle
-    roster: str = "10v10"  # teams and their sizes
     begin: float = 0.0  # the second of the battle at which the film begins
     seconds: float = 0.0  # film so many seconds of the battle; 0 goes on to its end
     speed: float = 2.0  # times as fast as the battle was
     rate: float = 12.5  # pictures a second
     width: int = 640  # of the picture; its height is 9/16 of that
-    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
-    json: bool = False  # also print one flat JSON object on the last line
 
 
 def run_match(command: Match) -> int:
@@ -125,7 +116,7 @@ def run_watch(command: Watch) -> int:
     from protege.runs.run import open_run
 
     if command.text:
-        return _tell(command)
+        return _describe(command)
     if command.recording and command.run:
         raise ProtegeError("give a recording or --run, not both: a run's recordings are in its folder recordings/")
     if command.beside and not command.recording:
@@ -142,12 +133,13 @@ def run_watch(command: Watch) -> int:
     return serve_page(command, f"/echelon/battle?{urlencode(settings)}", {"echelon": recordings})
 
 
-def _tell(command: Watch) -> int:
-    from protege.games.echelon.agents.match import tell
+def _describe(command: Watch) -> int:
+    from protege.games.echelon.recordings.battle_report import report_lines
+    from protege.games.echelon.recordings.recording import Recording
 
     if command.recording is None:
         raise ProtegeError("--text tells one recorded battle: protege watch echelon FILE --text")
-    for line in tell(command.recording):
+    for line in report_lines(Recording.open(command.recording)):
         print(line)
     return 0
 

@@ -35,18 +35,18 @@ WEAPON_BUTTONS: Final = 0b1111  # the fifth vents heat
 # How a side plays. The families are the parts of a report on a player's style.
 STYLE: Final = (
     Metric("speed", "voxels/s", "mean speed of living mechs", "Moves", label="speed"),
-    Metric("still_share", "fraction", "of the time: standing still", "Moves", label="stands still"),
-    Metric("airborne_share", "fraction", "of the time: in the air", "Moves", label="in the air"),
-    Metric("zone_share", "fraction", "of the time: in the zone", "Moves", label="in the zone"),
-    Metric("trigger_share", "fraction", "of the time: a trigger pulled", "Shoots", label="trigger held"),
+    Metric("still_fraction", "fraction", "of the time: standing still", "Moves", label="stands still"),
+    Metric("airborne_fraction", "fraction", "of the time: in the air", "Moves", label="in the air"),
+    Metric("zone_fraction", "fraction", "of the time: in the zone", "Moves", label="in the zone"),
+    Metric("trigger_fraction", "fraction", "of the time: a trigger pulled", "Shoots", label="trigger held"),
     Metric("hits_per_minute", "1/min", "hits of a mech that lives", "Shoots", label="hits"),
     Metric("missiles_per_minute", "1/min", "missiles of a mech that lives", "Shoots", label="missiles"),
     Metric("hit_distance", "voxels", "median distance from which enemies are hit", "Shoots", label="hit distance"),
     Metric("heat", "fraction", "of a mech's heat capacity, on average", "Shoots", label="heat"),
-    Metric("jamming_share", "fraction", "of the time: electronic warfare on", "Keeps together", label="jamming"),
+    Metric("jamming_fraction", "fraction", "of the time: electronic warfare on", "Keeps together", label="jamming"),
     Metric("spread", "voxels", "mean distance from the team's centre", "Keeps together", label="spread"),
     Metric("nearest_friend", "voxels", "mean distance to the nearest friend", "Keeps together", label="nearest friend"),
-    Metric("focus_share", "fraction", "of all hits: on whoever is hit most in that second", "Keeps together",
+    Metric("focus_fraction", "fraction", "of all hits: on whoever is hit most in that second", "Keeps together",
            label="focus"),
 )  # fmt: skip
 
@@ -138,21 +138,23 @@ def style(recording: Recording, team: int) -> dict[str, float]:
     shooters, victims = (frames["mechs"][at[hit], hits[end]] for end in ("who", "whom"))
     apart = [shooters[axis] - victims[axis] for axis in "xy"]
     launches = (events["kind"] == MISSILE_LAUNCH) & np.isin(events["who"], own)
+    seconds = hits["tick"] // round(1 / TICK_S)
+    focused = sum(int(np.bincount(hits["whom"][seconds == second]).max()) for second in np.unique(seconds))
     spread, nearest = _together(mechs, alive)
     return {
         "speed": float(speed[alive].mean()) if alive.any() else 0.0,
-        "still_share": fraction(speed < 0.2),
-        "airborne_share": fraction(~flag(mechs, "grounded")),
-        "zone_share": fraction(flag(mechs, "inside")),
-        "trigger_share": fraction((mechs["buttons"] & WEAPON_BUTTONS) != 0),
+        "still_fraction": fraction(speed < 0.2),
+        "airborne_fraction": fraction(~flag(mechs, "grounded")),
+        "zone_fraction": fraction(flag(mechs, "inside")),
+        "trigger_fraction": fraction((mechs["buttons"] & WEAPON_BUTTONS) != 0),
         "hits_per_minute": len(hits) / minutes,
         "missiles_per_minute": float(launches.sum()) / minutes,
         "hit_distance": float(np.median(np.hypot(*apart))) if len(hits) else 0.0,
         "heat": float((mechs["heat"] / capacity)[alive].mean()) if alive.any() else 0.0,
-        "jamming_share": fraction(mechs["ewar"] != 0),
+        "jamming_fraction": fraction(mechs["ewar"] != 0),
         "spread": spread,
         "nearest_friend": nearest,
-        "focus_share": _focus(hits),
+        "focus_fraction": focused / max(1, len(hits)),  # 1 if the side always shoots at one enemy
     }
 
 
@@ -169,12 +171,3 @@ def _together(mechs: npt.NDArray[Any], alive: npt.NDArray[np.bool_]) -> tuple[fl
     apart[:, np.arange(apart.shape[1]), np.arange(apart.shape[1])] = np.inf
     from_centre = np.linalg.norm(places - centre[:, None], axis=-1)
     return float(from_centre[alive].mean()), float(apart.min(axis=2)[alive].mean())
-
-
-def _focus(hits: npt.NDArray[Any]) -> float:
-    """Of all hits, the fraction on whoever is hit most in that second: 1 if the side always shoots at one enemy."""
-    if not len(hits):
-        return 0.0
-    seconds = hits["tick"] // round(1 / TICK_S)
-    most = sum(int(np.bincount(hits["whom"][seconds == second]).max()) for second in np.unique(seconds))
-    return most / len(hits)

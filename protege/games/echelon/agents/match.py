@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from protege import ProtegeError
-from protege.games.echelon.recordings.battle_report import TEAM_NAMES, report_lines
-from protege.games.echelon.recordings.recording import Channels, Recorder, Recording, write_recording
+from protege.games.echelon.recordings.battle_report import TEAM_NAMES
+from protege.games.echelon.recordings.recording import Channels, Recorder, write_recording
 from protege.games.echelon.rules.battle import BY_ELIMINATION, BY_SCORE, BY_TIME, RUNNING
 from protege.games.echelon.rules.events import KILL
 from protege.games.echelon.rules.sim import STANDARD_LENGTH, Actions, Battles, Flags
@@ -291,8 +291,3 @@ def both_sides(maps: int, seed: int) -> list[Match]:
     """The evaluation maps of a seed, each twice."""
     seeds = [seed_of(EVALUATION, seed, index) for index in range(maps)]
     return [Match(number, swapped) for number in seeds for swapped in (False, True)]
-
-
-def tell(path: Path) -> list[str]:
-    """A recorded battle as lines to read."""
-    return list(report_lines(Recording.open(path)))

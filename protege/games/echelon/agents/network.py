@@ -49,8 +49,8 @@ class NetworkConfig:
     entropy_target: float = 1.0
 
 
-class Chances(NamedTuple):
-    """What a mech may do next, with what probability; the last axis holds the choices."""
+class ActionDistribution(NamedTuple):
+    """How likely a mech is to do what; the last axis holds the choices."""
 
     mean: Tensor  # of movement and messages before they are squashed
     log_spread: Tensor
@@ -59,6 +59,44 @@ class Chances(NamedTuple):
     target: Tensor  # log-probabilities: enemy slots, then nobody
     legal_move: Tensor
     legal_buttons: Tensor
+
+    def sample(self, generator: torch.Generator | None) -> Tensors:
+        """Actions by their probabilities."""
+        noise = torch.empty_like(self.mean).normal_(generator=generator)
+        uniform = torch.empty_like(self.buttons).uniform_(generator=generator)
+        return {
+            "move": self.mean + torch.exp(self.log_spread) * noise,
+            "buttons": (uniform < torch.sigmoid(self.buttons)) & self.legal_buttons,
+            "ewar": heads.draw_choice(self.ewar, generator),
+            "target": heads.draw_choice(self.target, generator),
+        }
+
+    def mode(self) -> Tensors:
+        """The likeliest actions."""
+        buttons, ewar, target = self.buttons > 0, self.ewar.argmax(-1), self.target.argmax(-1)
+        return {"move": self.mean, "buttons": buttons & self.legal_buttons, "ewar": ewar, "target": target}
+
+    def choices(self) -> Tensor:
+        """How many choices an action is made of, where they are legal."""
+        return self.legal_move.sum(-1) + self.legal_buttons.sum(-1) + 2  # warfare and target
+
+    def log_prob(self, actions: Tensors) -> Tensor:
+        """Log-probability of all that is legal of these actions."""
+        move = heads.squashed_log_prob(actions["move"], self.mean, self.log_spread)
+        buttons = heads.button_log_prob(self.buttons, actions["buttons"])
+        found = torch.where(self.legal_move, move, 0.0).sum(-1)
+        found = found + torch.where(self.legal_buttons, buttons, 0.0).sum(-1)
+        for log_probs, chosen in ((self.ewar, actions["ewar"]), (self.target, actions["target"])):
+            found = found + log_probs.gather(-1, chosen[..., None])[..., 0]
+        return found
+
+    def entropy(self, weights: NetworkConfig) -> Tensor:
+        """Mean over the choices, each kind with its weight."""
+        move = torch.where(self.legal_move, heads.squashed_entropy(self.mean, self.log_spread), 0.0).sum(-1)
+        buttons = torch.where(self.legal_buttons, heads.button_entropy(self.buttons), 0.0).sum(-1)
+        total = weights.entropy_move * move + weights.entropy_buttons * buttons
+        total = total + weights.entropy_ewar * heads.choice_entropy(self.ewar)
+        return (total + weights.entropy_target * heads.choice_entropy(self.target)) / self.choices()
 
 
 def numeric(fields: Fields) -> Tensor:
@@ -201,31 +239,32 @@ class PilotNetwork(Policy):
         """Numbers of the recurrent state of one mech."""
         return self.config.width
 
-    def remember(self, seen: Tensors, state: Tensor, starts: Tensor) -> tuple[Tensor, Others, Tensor]:
+    def remember(self, observations: Tensors, state: Tensor, starts: Tensor) -> tuple[Tensor, Others, Tensor]:
         """The core's outputs (rows, steps, width), the encoded enemies, and the state after."""
-        friends = encode(self.friends, seen["friends"], seen["friend_mask"])
-        enemies = encode(self.enemies, seen["enemies"], seen["enemy_mask"])
-        picture = seen["map"].flatten(0, 1).to(state.dtype)  # in quarters: the weights are scaled, there are fewer
+        friends = encode(self.friends, observations["friends"], observations["friend_mask"])
+        enemies = encode(self.enemies, observations["enemies"], observations["enemy_mask"])
+        # In quarters: the weights are scaled, there are fewer.
+        picture = observations["map"].flatten(0, 1).to(state.dtype)
         sight = relu(conv2d(picture, self.sight.weight / at.QUARTERS, self.sight.bias, self.sight.stride))
-        ground = relu(self.ground(sight.flatten(1))).reshape(*seen["map"].shape[:2], -1)
-        parts = [self.own(seen["own"]), friends.pooled(), enemies.pooled(), ground]
+        ground = relu(self.ground(sight.flatten(1))).reshape(*observations["map"].shape[:2], -1)
+        parts = [self.own(observations["own"]), friends.pooled(), enemies.pooled(), ground]
         if self.config.talk:
-            parts.append(seen["messages"].mean(-2))
+            parts.append(observations["messages"].mean(-2))
         joined = relu(self.join_norm(self.join(torch.cat(parts, -1))))
         out, state = self.core(joined, state, starts)
         return out + joined, enemies, state
 
-    def chances(self, seen: Tensors, out: Tensor, enemies: Others) -> Chances:
-        """The chances of every action, in full precision whatever the layers use: they are added and compared."""
+    def distribution(self, observations: Tensors, out: Tensor, enemies: Others) -> ActionDistribution:
+        """How likely each action is, in full precision whatever the layers use: it is added up and compared."""
         parts = [self.numbers, self.numbers, BUTTONS, EWAR, 1]
         mean, spread, buttons, ewar, nobody = self.act_head(out).to(out.dtype).split(parts, -1)
         scores = enemies.scores(self.point(out).to(out.dtype)) * self.config.slot**-0.5
-        legal, slots = seen["legal"], seen["enemies"].shape[-2]
+        legal, slots = observations["legal"], observations["enemies"].shape[-2]
         targets = legal[..., at.LEGAL_TARGET : at.LEGAL_TARGET + slots + 1]
         move = legal[..., : at.LEGAL_BUTTONS]
         if self.config.talk:  # whoever is alive can speak
             move = torch.cat([move, torch.ones_like(mean[..., MOVES:], dtype=torch.bool)], -1)
-        return Chances(
+        return ActionDistribution(
             mean=mean,
             log_spread=LOWEST_SPREAD + (HIGHEST_SPREAD - LOWEST_SPREAD) * torch.sigmoid(spread),
             buttons=buttons,
@@ -237,79 +276,43 @@ class PilotNetwork(Policy):
 
     @torch.inference_mode()
     def act(
-        self, seen: Tensors, state: Tensor, starts: Tensor, generator: torch.Generator | None, sampled: bool = True
-    ) -> tuple[Tensors, Tensor, Tensor]:
-        """What these mechs (rows, ...) do now, by chance or the likeliest; its log-probability; their state after."""
-        seen = {name: array[:, None] for name, array in seen.items()}
-        out, enemies, state = self.remember(seen, state, starts[:, None])
-        chances = self.chances(seen, out, enemies)
-        if sampled:
-            noise = torch.empty_like(chances.mean).normal_(generator=generator)
-            uniform = torch.empty_like(chances.buttons).uniform_(generator=generator)
-            taken = {
-                "move": chances.mean + torch.exp(chances.log_spread) * noise,
-                "buttons": uniform < torch.sigmoid(chances.buttons),
-                "ewar": heads.draw_choice(chances.ewar, generator),
-                "target": heads.draw_choice(chances.target, generator),
-            }
-        else:
-            taken = {"move": chances.mean, "buttons": chances.buttons > 0}
-            taken |= {"ewar": chances.ewar.argmax(-1), "target": chances.target.argmax(-1)}
-        taken["buttons"] &= chances.legal_buttons
-        log_prob = log_prob_of(chances, taken)
-        return {name: array[:, 0] for name, array in taken.items()}, log_prob[:, 0], state
+        self, observations: Tensors, state: Tensor, starts: Tensor, generator: torch.Generator | None,
+        sampled: bool = True,
+    ) -> tuple[Tensors, Tensor, Tensor]:  # fmt: skip
+        """What these mechs (rows, ...) do now, sampled or the likeliest; its log-probability; their state after."""
+        observations = {name: array[:, None] for name, array in observations.items()}
+        out, enemies, state = self.remember(observations, state, starts[:, None])
+        dist = self.distribution(observations, out, enemies)
+        actions = dist.sample(generator) if sampled else dist.mode()
+        return {name: array[:, 0] for name, array in actions.items()}, dist.log_prob(actions)[:, 0], state
 
     def evaluate_actions(
         self, observations: Tensors, actions: Tensors, state: Tensor, starts: Tensor, advice: Tensors | None
     ) -> ActionEvaluation:
         out, enemies, _ = self.remember(observations, state, starts)
-        chances = self.chances(observations, out, enemies)
-        nll = None if advice is None else -log_prob_of(chances, advice) / choices_of(chances)
+        dist = self.distribution(observations, out, enemies)
+        nll = None if advice is None else -dist.log_prob(advice) / dist.choices()
         error = self._foresee(observations, out, starts)
-        return ActionEvaluation(log_prob_of(chances, actions), self._entropy(chances), nll, error)
+        return ActionEvaluation(dist.log_prob(actions), dist.entropy(self.config), nll, error)
 
     def value(self, shared: Tensors, members: int) -> Tensor:
         found: Tensor = self.critic(shared["state"], shared["mechs"], members)
         return found
 
-    def _entropy(self, chances: Chances) -> Tensor:
-        c = self.config
-        move = torch.where(chances.legal_move, heads.squashed_entropy(chances.mean, chances.log_spread), 0.0).sum(-1)
-        buttons = torch.where(chances.legal_buttons, heads.button_entropy(chances.buttons), 0.0).sum(-1)
-        ewar, target = heads.choice_entropy(chances.ewar), heads.choice_entropy(chances.target)
-        total = c.entropy_move * move + c.entropy_buttons * buttons + c.entropy_ewar * ewar + c.entropy_target * target
-        return total / choices_of(chances)
-
-    def _foresee(self, seen: Tensors, out: Tensor, starts: Tensor) -> Tensor | None:
+    def _foresee(self, observations: Tensors, out: Tensor, starts: Tensor) -> Tensor | None:
         """How wrong the predicted next observation is; where none follows in the chunk, or death, not at all."""
         if self.foresight is None:
             return None
-        wrong = (self.foresight(out[:, :-1]) - seen["own"][:, 1:]).square().mean(-1)
-        gone = (seen["own"][:, 1:] == 0).all(-1)  # the dead see nothing, not even themselves
+        wrong = (self.foresight(out[:, :-1]) - observations["own"][:, 1:]).square().mean(-1)
+        gone = (observations["own"][:, 1:] == 0).all(-1)  # the dead see nothing, not even themselves
         wrong = torch.where(starts[:, 1:] | gone, 0.0, wrong)
         return torch.cat([wrong, torch.zeros_like(wrong[:, :1])], 1)
 
     @torch.no_grad()
-    def note(self, seen: Tensors, acted: Tensor, shared: Tensors) -> None:
-        """Move the scales of the inputs along with what was seen; `acted` says in which rows somebody was there."""
-        self.own.scale.note(seen["own"][acted])
-        self.friends.scale.note(seen["friends"][acted][seen["friend_mask"][acted]])
-        self.enemies.scale.note(seen["enemies"][acted][seen["enemy_mask"][acted]])
+    def note(self, observations: Tensors, acted: Tensor, shared: Tensors) -> None:
+        """Move the scales of the inputs along with the observations; `acted` says in which rows somebody was there."""
+        self.own.scale.note(observations["own"][acted])
+        self.friends.scale.note(observations["friends"][acted][observations["friend_mask"][acted]])
+        self.enemies.scale.note(observations["enemies"][acted][observations["enemy_mask"][acted]])
         self.critic.mechs.scale.note(shared["mechs"][shared["mechs"][..., at.MECH_ALIVE] > 0])
         self.critic.state.note(shared["state"].flatten(0, -2))
-
-
-def choices_of(chances: Chances) -> Tensor:
-    """How many choices an action is made of, where they are legal."""
-    return chances.legal_move.sum(-1) + chances.legal_buttons.sum(-1) + 2  # warfare and target
-
-
-def log_prob_of(chances: Chances, taken: Tensors) -> Tensor:
-    """Log-probability of all that was legal of an action."""
-    move = heads.squashed_log_prob(taken["move"], chances.mean, chances.log_spread)
-    buttons = heads.button_log_prob(chances.buttons, taken["buttons"])
-    found = torch.where(chances.legal_move, move, 0.0).sum(-1)
-    found = found + torch.where(chances.legal_buttons, buttons, 0.0).sum(-1)
-    for log_probs, chosen in ((chances.ewar, taken["ewar"]), (chances.target, taken["target"])):
-        found = found + log_probs.gather(-1, chosen[..., None])[..., 0]
-    return found

@@ -22,28 +22,32 @@ from protege.runs.checkpoints import Checkpoint, CheckpointMismatch
 
 KIND: Final = "echelon-ppo"  # of checkpoints
 ADVISED_MOST: Final = 0.93  # a teacher's full throttle as the pupil copies it: near 1 tanh is flat
-SEEN: Final = ("own", "friends", "friend_mask", "enemies", "enemy_mask", "map", "legal")
+SHARED: Final = ("state", "mechs")  # what the critic of a team sees
 
 Rows = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # battles, mechs
 
 
+def observed(talk: bool) -> tuple[str, ...]:
+    """The arrays that a network observes."""
+    return "own", "friends", "friend_mask", "enemies", "enemy_mask", "map", "legal", *(("messages",) if talk else ())
+
+
 def look(observation: Observation, rows: Rows, talk: bool) -> Tensors:
     """What these mechs see, as the network takes it."""
-    names = (*SEEN, "messages") if talk else SEEN
-    return {name: torch.from_numpy(getattr(observation, name)[rows]) for name in names}
+    return {name: torch.from_numpy(getattr(observation, name)[rows]) for name in observed(talk)}
 
 
-def write_actions(taken: Tensors, observation: Observation, rows: Rows, actions: Actions) -> None:
-    """What these mechs do, into their rows of the actions."""
-    move = torch.tanh(taken["move"]).numpy()
-    actions.move[rows] = move[..., :MOVES]
-    actions.message[rows] = move[..., MOVES:] if move.shape[-1] > MOVES else 0.0
-    actions.buttons[rows] = taken["buttons"].numpy()
-    actions.ewar[rows] = taken["ewar"].numpy()
+def write_actions(actions: Tensors, observation: Observation, rows: Rows, out: Actions) -> None:
+    """What a network lets these mechs do, into their rows of what battles take."""
+    move = torch.tanh(actions["move"]).numpy()
+    out.move[rows] = move[..., :MOVES]
+    out.message[rows] = move[..., MOVES:] if move.shape[-1] > MOVES else 0.0
+    out.buttons[rows] = actions["buttons"].numpy()
+    out.ewar[rows] = actions["ewar"].numpy()
     slots = observation.enemy_index[rows]
     listed = np.concatenate([slots, np.full_like(slots[..., :1], NOBODY)], -1)
-    actions.target[rows] = np.take_along_axis(listed, taken["target"].numpy()[..., None], -1)[..., 0]
-    actions.order[rows] = 0
+    out.target[rows] = np.take_along_axis(listed, actions["target"].numpy()[..., None], -1)[..., 0]
+    out.order[rows] = 0
 
 
 def advice_of(actions: Actions, observation: Observation, rows: Rows, talk: bool) -> Tensors:
@@ -61,10 +65,23 @@ def advice_of(actions: Actions, observation: Observation, rows: Rows, talk: bool
     }
 
 
-def moment_of(battles: Battles, rows: Rows) -> int:
-    """A number that is another one in every decision, side and batch of battles, and the same whenever it is asked."""
+def play_by(
+    network: PilotNetwork, battles: Battles, mechs: Flags, observation: Observation, state: torch.Tensor, out: Actions,
+    sampled: bool = True,
+) -> None:  # fmt: skip
+    """Write what a network lets these mechs do; its state goes on, and where a battle begins it forgets the last."""
+    rows: Any = np.nonzero(mechs)
+    if len(rows[0]) == 0:
+        return
+    starts = torch.from_numpy(battles.records["decision"] == 0)[rows[0]]
+    # Other numbers in every decision, side and batch of battles, and the same whenever it is asked. Opponents in one
+    # batch have different battles, so none draws the same numbers as another; the generator knows 32 bits.
     mixed = battles.world.seed * np.uint64(0x9E3779B97F4A7C15) + battles.records["decision"].astype(np.uint64)
-    return (int(mixed.sum(dtype=np.uint64)) + int(rows[1][0])) % 2**63
+    moment = int(mixed.sum(dtype=np.uint64)) + int(rows[1][0]) + int(rows[0][0]) * 0x9E3779B1
+    noise = torch.Generator().manual_seed(moment % 2**32)
+    observations = look(observation, rows, network.config.talk)
+    actions, _, state[rows] = network.act(observations, state[rows], starts, noise, sampled)
+    write_actions(actions, observation, rows, out)
 
 
 class _View:
@@ -80,11 +97,7 @@ class _View:
     def update(self, battles: Battles) -> None:
         """Look at the battles as they are now; those that begin are new."""
         self.scratch.ground.scars[battles.records["decision"] == 0] = 0
-        battles.share_out(self._observe, battles)
-
-    def _observe(self, battles: Battles, first: int, last: int) -> None:
-        sight.measure_walks(battles.records, battles.world, self.scratch.walk, first, last)
-        sight.observe(battles.records, battles.world, self.scratch, self.observation, first, last)
+        battles.share_out(sight.observe, battles.records, battles.world, self.scratch, self.observation)
 
 
 class Pupil:
@@ -96,30 +109,23 @@ class Pupil:
         """`sampled`: actions by their probabilities, as in training; otherwise always the likeliest."""
         self.network = network.eval()
         self.sampled = sampled
-        self.noise = torch.Generator()
         self._views: WeakKeyDictionary[Battles, _View] = WeakKeyDictionary()
         self._last: _View | None = None
 
     def act(self, battles: Battles, mechs: Flags, actions: Actions) -> None:
-        rows: Any = np.nonzero(mechs)
-        if len(rows[0]) == 0:
-            return
-        view = self._last = self._view(battles)
-        view.update(battles)
-        starts = torch.from_numpy(battles.records["decision"] == 0)[rows[0]]
-        seen = look(view.observation, rows, self.network.config.talk)
-        self.noise.manual_seed(moment_of(battles, rows))
-        taken, _, view.state[rows] = self.network.act(seen, view.state[rows], starts, self.noise, self.sampled)
-        write_actions(taken, view.observation, rows, actions)
+        if mechs.any():
+            view = self._last = self._view(battles)
+            view.update(battles)
+            play_by(self.network, battles, mechs, view.observation, view.state, actions, self.sampled)
 
     @torch.no_grad()
     def thoughts(self) -> dict[str, npt.NDArray[np.float32]]:
         """What the critic expected of every mech (battles, mechs, 1) when the pupil last decided."""
         assert self._last is not None, "it has decided before"
-        seen, team = self._last.observation, self._last.team
-        found = np.zeros((*seen.alive.shape, 1), np.float32)
+        observation, team = self._last.observation, self._last.team
+        found = np.zeros((*observation.alive.shape, 1), np.float32)
         for side in np.unique(team):
-            shared = {name: torch.from_numpy(getattr(seen, name)[:, side]) for name in ("state", "mechs")}
+            shared = {name: torch.from_numpy(getattr(observation, name)[:, side]) for name in SHARED}
             values = self.network.scale.denormalise(self.network.value(shared, int((team == side).sum())))
             found[:, team == side, 0] = values.numpy()
         return {"value": found}
@@ -127,11 +133,6 @@ class Pupil:
     def walk(self, battles: Battles, b: int) -> float:
         """How far the first mech of battle b had to walk to the zone when it was last looked at."""
         return float(self._view(battles).scratch.walk[b, 0])
-
-    def memory(self, battles: Battles) -> dict[str, npt.NDArray[Any]]:
-        """What it keeps in mind of these battles between decisions, to be saved and written back."""
-        view = self._view(battles)
-        return {"state": view.state.numpy(), "scars": view.scratch.ground.scars}
 
     def _view(self, battles: Battles) -> _View:
         if battles not in self._views:
@@ -155,7 +156,6 @@ def check_schema(saved: Checkpoint, layout: Layout) -> None:
 
 
 def load_network(path: Path) -> PilotNetwork:
-    """The network whose weights a checkpoint holds."""
     saved = checkpoints.load(path, kind=KIND, task_version=TASK_VERSION)
     check_schema(saved, Layout(1, 1, 1, 1))
     network = PilotNetwork(NetworkConfig(**saved.state["network"]))
@@ -164,5 +164,4 @@ def load_network(path: Path) -> PilotNetwork:
 
 
 def load_pupil(path: Path, *, sampled: bool = True) -> Pupil:
-    """The player whose weights a checkpoint holds."""
     return Pupil(load_network(path), sampled=sampled)

@@ -21,7 +21,7 @@ class _Played:
     def __init__(self, threads: int) -> None:
         self.arena, self.player = Arena(BATTLES, "10v10", threads=threads), Teacher("medium")
         self.battles = self.arena.battles
-        self.everybody, self.actions = np.ones_like(self.battles.terminated), self.battles.no_actions()
+        self.everybody, self.actions = np.ones((BATTLES, self.battles.mech_count), np.bool_), self.battles.no_actions()
         self.agent_steps = DECISIONS * self.everybody.size  # of a slice
         self.living: list[float] = []
         self.play(WARM_UP)
@@ -51,8 +51,8 @@ def echelon_sim(seconds: float) -> Figures:
     """Agent-steps (a mech, a decision) per second: 10v10 on maps of 100 x 100 x 20, `medium` on both sides.
 
     With observations, rewards, scripted players and new maps for battles that end; and the rules alone, of the same
-    battles. The dead of battles that go on are counted, as they are in the learner's arrays; `living_share` tells how
-    many were alive, and `living_agent_steps_per_s` counts those alone.
+    battles. The dead of battles that go on are counted, as they are in the learner's arrays; `living_fraction` tells
+    how many were alive, and `living_agent_steps_per_s` counts those alone.
     """
     seeds = count(10_000_000)
     maps = timed(lambda: generate([next(seeds)]))
@@ -65,10 +65,10 @@ def echelon_sim(seconds: float) -> Figures:
         "maps_per_s": maps,
     }
     figures = alternate(sides, seconds)
-    share = float(np.mean(one.living + two.living))
+    alive = float(np.mean(one.living + two.living))
     for kind in ("", "_quiet"):
         figures[f"map_ms{kind}"] = 1000 / figures.pop(f"maps_per_s{kind}")
         rate = figures[f"agent_steps_per_s{kind}"]
         figures[f"two_threads_ratio{kind}"] = figures[f"agent_steps_per_s_2_threads{kind}"] / rate
-        figures[f"living_agent_steps_per_s{kind}"] = share * rate
-    return figures | {"living_share": share, "battles": BATTLES}
+        figures[f"living_agent_steps_per_s{kind}"] = alive * rate
+    return figures | {"living_fraction": alive, "battles": BATTLES}

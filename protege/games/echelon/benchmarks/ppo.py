@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from protege.games.echelon.agents.network import PilotNetwork, log_prob_of
+from protege.games.echelon.agents.network import PilotNetwork
 from protege.games.echelon.task import features as at
 from protege.games.echelon.training.collect import room_for
 from protege.games.echelon.training.config import EchelonConfig
@@ -22,9 +22,9 @@ from protege.slices import Figures, medians, training_rate
 
 STEPS: Final = 512
 CHUNK: Final = 16
-TOGETHER: Final = 3200  # steps that are judged in one call, at most: more do not fit into a processor's cache
+TOGETHER: Final = 3200  # steps that are evaluated in one call, at most: more do not fit into a processor's cache
 # Of the wall clock, of the processor time, and of the mechs: what a whole training tells of itself.
-SHARES: Final = tuple("time_playing time_learning time_else cpu_simulating cpu_acting cpu_learning living".split())
+FRACTIONS: Final = tuple("time_playing time_learning time_else cpu_simulating cpu_acting cpu_learning living".split())
 SLICES: Final = 3  # of a training, with each number of threads: other programs use the machine too
 
 
@@ -48,15 +48,15 @@ def ppo(seconds: float) -> Figures:
 def _chunks(mechs: int, rounds: int) -> Figures:
     torch.manual_seed(1)
     network = PilotNetwork()
-    seen, taken, starts = _made_up(mechs)
-    states = _states(network, seen, starts)
+    observations, actions, starts = _made_up(mechs)
+    states = _states(network, observations, starts)
     times: dict[str, list[float]] = {"chunked": [], "stepwise": []}
     found: dict[str, tuple[Tensor, Tensor]] = {}
     for _ in range(rounds):
         for name, work in (("chunked", _by_chunks), ("stepwise", _by_steps)):
             network.zero_grad()
             began = time.thread_time()
-            log_prob = work(network, seen, taken, starts, states)
+            log_prob = work(network, observations, actions, starts, states)
             times[name].append(time.thread_time() - began)
             found[name] = log_prob, torch.cat([p.grad.flatten() for p in network.parameters() if p.grad is not None])
     (one, by_one), (other, by_other) = found["chunked"], found["stepwise"]
@@ -73,28 +73,28 @@ def _made_up(mechs: int) -> tuple[Tensors, Tensors, Tensor]:
     """What mechs might see and do, (mechs, steps): noise, with battles that begin now and then."""
     dice = torch.Generator().manual_seed(1)
     layout = at.layout_of(find_roster("10v10"))
-    fields, _, actions = room_for(layout, talk=False)
+    observed, _, acted = room_for(layout, talk=False)
 
     def noise(named: Any) -> Any:
         numbers = {name: torch.rand(mechs, STEPS, *field.shape, generator=dice) for name, field in named.items()}
         return {name: (2 * numbers[name]).to(field.dtype) for name, field in named.items()}
 
-    seen, taken = noise(fields), noise(actions)
-    seen["legal"][..., at.LEGAL_EWAR] = seen["legal"][..., at.LEGAL_TARGET + layout.enemies] = True
-    taken["ewar"].zero_()
-    taken["target"].fill_(layout.enemies)
-    return seen, taken, torch.rand(mechs, STEPS, generator=dice) < 0.005
+    observations, actions = noise(observed), noise(acted)
+    observations["legal"][..., at.LEGAL_EWAR] = observations["legal"][..., at.LEGAL_TARGET + layout.enemies] = True
+    actions["ewar"].zero_()
+    actions["target"].fill_(layout.enemies)
+    return observations, actions, torch.rand(mechs, STEPS, generator=dice) < 0.005
 
 
 @torch.no_grad()
-def _states(network: PilotNetwork, seen: Tensors, starts: Tensor) -> Tensor:
+def _states(network: PilotNetwork, observations: Tensors, starts: Tensor) -> Tensor:
     """The state before each chunk, (chunks, mechs, width), as acting would have stored it."""
     state = torch.zeros(len(starts), network.state_size)
     found = []
     for first in range(0, STEPS, CHUNK):
         found.append(state)
         part = slice(first, first + CHUNK)
-        _, _, state = network.remember(_steps(seen, part), state, starts[:, part])
+        _, _, state = network.remember(_steps(observations, part), state, starts[:, part])
     return torch.stack(found)
 
 
@@ -102,7 +102,9 @@ def _steps(arrays: Tensors, which: slice) -> Tensors:
     return {name: array[:, which] for name, array in arrays.items()}
 
 
-def _by_chunks(network: PilotNetwork, seen: Tensors, taken: Tensors, starts: Tensor, states: Tensor) -> Tensor:
+def _by_chunks(
+    network: PilotNetwork, observations: Tensors, actions: Tensors, starts: Tensor, states: Tensor
+) -> Tensor:
     """Log-probabilities (mechs, steps), all chunks of some mechs in one call; leaves gradients of their sum."""
 
     def cut(arrays: Tensors, rows: slice) -> Tensors:
@@ -113,22 +115,24 @@ def _by_chunks(network: PilotNetwork, seen: Tensors, taken: Tensors, starts: Ten
     for first in range(0, len(starts), rows_together):
         rows = slice(first, first + rows_together)
         before, starting = states[:, rows].transpose(0, 1).flatten(0, 1), starts[rows].reshape(-1, CHUNK)
-        log_prob = network.evaluate_actions(cut(seen, rows), cut(taken, rows), before, starting, None).log_prob
+        log_prob = network.evaluate_actions(
+            cut(observations, rows), cut(actions, rows), before, starting, None
+        ).log_prob
         torch.autograd.backward(log_prob.sum())
         found.append(log_prob.detach().reshape(-1, STEPS))
     return torch.cat(found)
 
 
-def _by_steps(network: PilotNetwork, seen: Tensors, taken: Tensors, starts: Tensor, states: Tensor) -> Tensor:
+def _by_steps(network: PilotNetwork, observations: Tensors, actions: Tensors, starts: Tensor, states: Tensor) -> Tensor:
     """The same, one call for each step."""
     found = []
     for first in range(0, STEPS, CHUNK):
         state, chunk = states[first // CHUNK], []
         for t in range(first, first + CHUNK):
             now = slice(t, t + 1)
-            step = _steps(seen, now)
+            step = _steps(observations, now)
             out, enemies, state = network.remember(step, state, starts[:, now])
-            chunk.append(log_prob_of(network.chances(step, out, enemies), _steps(taken, now)))
+            chunk.append(network.distribution(step, out, enemies).log_prob(_steps(actions, now)))
         whole = torch.cat(chunk, 1)
         torch.autograd.backward(whole.sum())
         found.append(whole.detach())
@@ -139,18 +143,18 @@ def training(slice_s: float, slices: int = SLICES) -> Figures:
     """Slices of a 10v10 training with two threads and with one, in turn; `_quiet` is the best of them."""
     config = EchelonConfig(minutes=slice_s / 60, eval_matches=2, eval_seconds=1e9, autosave_seconds=slice_s / 2)
     training_rate(TRAINER, replace(config, minutes=0.0, agent_steps=1))  # waits for compiled code
-    one, two, shares = [], [], []
+    one, two, fractions = [], [], []
     for _ in range(slices):
         rate, figures = training_rate(TRAINER, replace(config, threads=2))
         two.append(rate)
-        shares.append([figures[name] for name in SHARES])
+        fractions.append([figures[name] for name in FRACTIONS])
         one.append(training_rate(TRAINER, replace(config, threads=1))[0])
     found = medians({"train_agent_steps_per_s": two, "train_agent_steps_per_s_one_thread": one})
     return {
         **found,
         "train_agent_steps_per_s_quiet": max(two),
         "threads_ratio": found["train_agent_steps_per_s"] / found["train_agent_steps_per_s_one_thread"],
-        **dict(zip(SHARES, np.mean(shares, axis=0).tolist())),
+        **dict(zip(FRACTIONS, np.mean(fractions, axis=0).tolist())),
         "threads": 2,
     }
 

@@ -25,22 +25,22 @@ class Single(gymnasium.Env[Any, Any]):
 
     def __init__(self, seed: int) -> None:
         self.arena = Arena(1, "1v0", size=(40, 40), length=120, seed=seed)
-        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, self._seen().shape)
+        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, self._observe().shape)
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (4,))
         self.actions = self.arena.battles.no_actions()
 
-    def _seen(self) -> Any:
-        seen = self.arena.observation
-        return np.concatenate([seen.own[0, 0], seen.map[0, 0].ravel() / 4]).astype(np.float32)
+    def _observe(self) -> Any:
+        observation = self.arena.observation
+        return np.concatenate([observation.own[0, 0], observation.map[0, 0].ravel() / 4]).astype(np.float32)
 
     def reset(self, **given: Any) -> tuple[Any, dict[str, Any]]:
-        return self._seen(), {}  # an arena begins the next battle by itself
+        return self._observe(), {}  # an arena begins the next battle by itself
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         self.actions.move[0, 0] = action
         frames = self.arena.step(self.actions)
         ended = bool(frames.terminated[0, 0]), bool(frames.truncated[0, 0])
-        return self._seen(), float(frames.reward[0, 0]), *ended, {}
+        return self._observe(), float(frames.reward[0, 0]), *ended, {}
 
 
 def recurrent_ppo(seconds: float, width: int) -> float:

@@ -152,7 +152,7 @@ class Recorder:
         return {
             "schema": SCHEMA, "rules_version": RULES_VERSION, "rules": battles.rules.name,
             "roster": battles.roster.name, "size": list(self._material.shape[::-1]), "seconds_per_frame": seconds,
-            "length": battles.length, "score_to_win": battles.rules.score_share * battles.length * seconds,
+            "length": battles.length, "score_to_win": battles.rules.score_fraction * battles.length * seconds,
             "jam_range": battles.rules.jam_range, "frames": len(self._frames), "zone": battles.world.zone[b].tolist(),
             "mechs": [{name: int(getattr(members, name)[i]) for name in whole} for i in range(battles.mech_count)],
             "result": {name: record[name].tolist() for name in ("winner", "ending", "score")},
@@ -210,7 +210,6 @@ class Recording:
 
     @classmethod
     def open(cls, path: Path) -> "Recording":
-        """Read a file."""
         try:
             size = path.stat().st_size
             if size > MOST_BYTES:

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from protege.games.echelon.rules.events import CHANGE, EVENT, EVENT_NAMES, MOST_CHANGES, MOST_EVENTS, numbered
-from protege.games.echelon.world.mechs import BUILD, Records, Rules
+from protege.games.echelon.rules import events
+from protege.games.echelon.world.mechs import BUILD, NOBODY
 from protege.kernels import kernel
 from protege.seeds import STREAM_STEP, random_bits
 
@@ -57,7 +57,7 @@ MECH: Final = np.dtype(
         ("inside", "i8"),  # the zone
         # sums over the battle
         ("dealt", "f8"), ("friendly", "f8"), ("taken", "f8"),  # HP taken off enemies, off friends or itself, lost
-        ("tally", "i8", (len(EVENT_NAMES),)), ("bad_actions", "i8"),
+        ("tally", "i8", (len(events.EVENT_NAMES),)), ("bad_actions", "i8"),
     ],
     align=True,
 )  # fmt: skip
@@ -86,20 +86,9 @@ PENDING: Final = np.dtype(
 )  # fmt: skip
 
 
-def rules_record(rules: Rules) -> Records:
-    """The numbers of the game as a battle holds them."""
-    tables = rules.tables()._asdict()
-    scalars = tables.pop("scalars")[0]
-    parts = {name: scalars[name] for name in scalars.dtype.names} | tables
-    record = np.zeros((), np.dtype([(name, part.dtype, part.shape) for name, part in parts.items()], align=True))
-    for name, part in parts.items():
-        record[name] = part
-    return record
-
-
 BATTLE: Final = np.dtype(
     [
-        ("rules", rules_record(BUILD).dtype),
+        ("rules", BUILD.record().dtype),
         ("stream", "u8", (2,)), ("key", "u8", (2,)),  # of each team's random draws: for the battle, for this tick
         ("tick", "i8"), ("decision", "i8"), ("length", "i8"),  # length in decisions
         ("count", "i8"), ("members", "i8", (2,)), ("living", "i8", (2,)),  # mechs: all, of each team, alive
@@ -110,8 +99,9 @@ BATTLE: Final = np.dtype(
         ("cloud_count", "i8"), ("clouds", CLOUD, (MOST_CLOUDS,)),
         ("messages", "f4", (MOST_MECHS, MESSAGE)),  # sent in the last decision
         ("ledger", "f8", (MOST_MECHS, MOST_MECHS)),  # who, whom: HP taken off, over the battle
-        ("event_count", "i8"), ("events_lost", "i8"), ("events", EVENT, (MOST_EVENTS,)),  # of the last decision
-        ("change_count", "i8"), ("changes_lost", "i8"), ("changes", CHANGE, (MOST_CHANGES,)),
+        # Of the last decision.
+        ("event_count", "i8"), ("events_lost", "i8"), ("events", events.EVENT, (events.MOST_EVENTS,)),
+        ("change_count", "i8"), ("changes_lost", "i8"), ("changes", events.CHANGE, (events.MOST_CHANGES,)),
         # Within a decision; between ticks `damage` and `pending` are blank.
         ("crowded", "i8"), ("near_count", "i8", (MOST_MECHS,)), ("near", "i8", (MOST_MECHS, MOST_MECHS)),
         ("order", "i8", (MOST_MECHS,)), ("order_keys", "u8", (MOST_MECHS,)),
@@ -124,7 +114,7 @@ BATTLE: Final = np.dtype(
 # --- used by all parts of the tick -----------------------------------------------------------------------------------
 
 # What a draw is for. A draw is a function of team stream, tick, purpose, rank and number: no draw shifts another.
-FOR_ORDER, FOR_AIM, FOR_AMS, FOR_WRECK = numbered(4)
+FOR_ORDER, FOR_AIM, FOR_AMS, FOR_WRECK = events.numbered(4)
 
 
 @kernel
@@ -163,3 +153,16 @@ def enemies_of(battle: Battle, mech: Record) -> tuple[int, int]:
     """The first of a mech's enemies, and the index after the last."""
     blue = battle.members[0]
     return (blue, battle.count) if mech.team == 0 else (0, blue)
+
+
+@kernel
+def give_order(battle: Battle, i: int, order: Any) -> None:
+    """An order (kind, to whom, about which mech) from one mech to another that it commands."""
+    kind, whom, about = order[0], order[1], order[2]
+    if kind <= NO_ORDER or kind > COVER or whom < 0 or whom >= battle.count:
+        return
+    other = battle.mechs[whom]
+    if other.alive and other.leader == i:
+        other.order, other.order_from, other.order_left = kind, i, ORDER_TICKS
+        other.order_target = about if kind == FOCUS_FIRE and 0 <= about < battle.count else NOBODY
+        events.emit_at(battle, events.ORDER, i, whom, events.NO_WEAPON, float(kind), other)

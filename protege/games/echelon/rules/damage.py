@@ -58,7 +58,7 @@ def strike(battle: Battle, who: int, whom: int, weapon: int, dx: float, dy: floa
     amount = body = points(amount)
     if height < rules.leg_height:
         pending.leg += amount
-        body = points(amount * rules.leg_body_share)
+        body = points(amount * rules.leg_body_fraction)
     if boosted:
         pending.boosted += body
     pending.heat += gun.target_heat
@@ -134,7 +134,7 @@ def give_credit(battle: Battle, whom: int) -> None:
         events.emit_at(battle, events.FRIENDLY_KILL, killer, whom, weapon, 0.0, mech)
         return
     events.emit_at(battle, events.KILL, killer, whom, weapon, 0.0, mech)
-    enough = battle.rules.assist_share * battle.rules.chassis[mech.kind].hp
+    enough = battle.rules.assist_fraction * battle.rules.chassis[mech.kind].hp
     first, last = enemies_of(battle, mech)
     for who in range(first, last):
         helped = battle.ledger[who, whom] >= enough or (mech.painted > 0 and mech.painter == who)

@@ -42,7 +42,7 @@ def hold_zone(battle: Battle, zone: Zone) -> None:
 def score_to_win(battle: Battle) -> float:
     """Half of the battle's seconds, or whatever fraction the rules say."""
     rules = battle.rules
-    return float(rules.score_share * (battle.length * (rules.dt * rules.ticks_per_decision)))
+    return float(rules.score_fraction * (battle.length * (rules.dt * rules.ticks_per_decision)))
 
 
 @kernel
@@ -75,7 +75,7 @@ def winner_at_time(battle: Battle) -> int:
 
 
 @kernel
-def judge(battle: Battle) -> None:
+def decide_outcome(battle: Battle) -> None:
     """End the battle if a team is gone, the score is reached or time is up, in this order."""
     gone_blue = battle.members[0] > 0 and battle.living[0] == 0
     gone_red = battle.members[1] > 0 and battle.living[1] == 0

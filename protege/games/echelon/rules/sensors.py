@@ -62,7 +62,7 @@ def emits(mech: Record, mode: int) -> bool:
 
 
 @kernel
-def judge_sensors(battle: Battle, i: int) -> None:
+def rate_sensors(battle: Battle, i: int) -> None:
     """Jamming by enemies, help by friends, and how good that leaves a mech's sensors."""
     mech, rules = battle.mechs[i], battle.rules
     jam, counter = 0.0, 0.0
@@ -89,7 +89,7 @@ def is_known(battle: Battle, i: int, j: int) -> bool:
     radar = rules.radar_range * SUITE_RANGE[mech.suite] * mech.quality
     if squared_distance(mech, enemy) <= radar * radar or painted_for(battle, mech, enemy):
         return True
-    hot = enemy.heat > rules.hot_share * rules.chassis[enemy.kind].heat_capacity
+    hot = enemy.heat > rules.hot_fraction * rules.chassis[enemy.kind].heat_capacity
     return (hot or emits(enemy, JAMMING) or emits(enemy, COUNTERING)) and not behind_smoke(battle, mech, enemy)
 
 
@@ -123,7 +123,7 @@ def perceive(battle: Battle, opaque: Columns) -> None:
             mech.quality, mech.jam = battle.rules.quality_min, 0.0
             mech.sound[:] = 0.0
             continue
-        judge_sensors(battle, i)
+        rate_sensors(battle, i)
         listen(battle, i)
         if mech.shut:
             continue

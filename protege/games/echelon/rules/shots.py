@@ -50,7 +50,7 @@ def intercepted(battle: Battle, shot: Record) -> bool:
         if not ready or squared_distance(mech, shot) > rules.ams_range * rules.ams_range:
             continue
         mech.ams_wait = rules.ams_ticks
-        if draw(battle.key[mech.team], FOR_AMS, mech.rank, 0) < rules.ams_chance:
+        if draw(battle.key[mech.team], FOR_AMS, mech.rank, 0) < rules.ams_probability:
             events.emit_at(battle, events.AMS_INTERCEPT, i, shot.who, shot.weapon, 0.0, shot)
             return True
     return False

@@ -15,26 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from protege import ProtegeError
-from protege.games.echelon.rules import events
-from protege.games.echelon.rules.battle import (
-    BATTLE,
-    BY_TIME,
-    COVER,
-    FOCUS_FIRE,
-    MESSAGE,
-    MOST_MECHS,
-    NO_ORDER,
-    ORDER_TICKS,
-    RUNNING,
-    Battle,
-    Record,
-    rules_record,
-    tick_key,
-)
+from protege.games.echelon.rules.battle import BATTLE, MESSAGE, MOST_MECHS, Battle, Record, give_order, tick_key
 from protege.games.echelon.rules.condition import pass_time, switch_reactors
 from protege.games.echelon.rules.damage import apply_hits, clear_pending
 from protege.games.echelon.rules.movement import find_neighbours, move_all, stands_free
-from protege.games.echelon.rules.outcome import hold_zone, judge
+from protege.games.echelon.rules.outcome import decide_outcome, hold_zone
 from protege.games.echelon.rules.sensors import perceive
 from protege.games.echelon.rules.shots import move_shots, thin_clouds, warn_of_missiles
 from protege.games.echelon.rules.weapons import fire_all
@@ -110,19 +95,6 @@ def take_controls(battle: Battle, actions: Actions, b: int, i: int) -> None:
 
 
 @kernel
-def take_order(battle: Battle, actions: Actions, b: int, i: int) -> None:
-    """An order from one mech to another that it commands."""
-    kind, whom, about = actions.order[b, i, 0], actions.order[b, i, 1], actions.order[b, i, 2]
-    if kind <= NO_ORDER or kind > COVER or whom < 0 or whom >= battle.count:
-        return
-    other = battle.mechs[whom]
-    if other.alive and other.leader == i:
-        other.order, other.order_from, other.order_left = kind, i, ORDER_TICKS
-        other.order_target = about if kind == FOCUS_FIRE and 0 <= about < battle.count else NOBODY
-        events.emit_at(battle, events.ORDER, i, whom, events.NO_WEAPON, float(kind), other)
-
-
-@kernel
 def tick(battle: Battle, world: World, b: int) -> None:
     battle.tick += 1
     for team in range(2):
@@ -147,7 +119,7 @@ def take_actions(battle: Battle, actions: Actions, b: int) -> None:
         mech.hurt_x = mech.hurt_y = mech.hurt_z = 0.0
         if mech.alive:
             take_controls(battle, actions, b, i)
-            take_order(battle, actions, b, i)
+            give_order(battle, i, actions.order[b, i])
 
 
 @kernel
@@ -172,7 +144,7 @@ def run(records: Records, world: World, actions: Actions, queue: Queue, first: i
         hold_zone(battle, world.zone[b])
         warn_of_missiles(battle)
         perceive(battle, world.opaque[b])
-        judge(battle)
+        decide_outcome(battle)
         update_paths(world, b, queue, SLACK)
 
 
@@ -228,7 +200,7 @@ class Battles:
             raise ProtegeError(f"a battle lasts at least 1 decision; got {length}")
         self.records = np.zeros(self.count, BATTLE)
         self._bytes = self.records.view(np.uint8).reshape(self.count, BATTLE.itemsize)
-        self._numbers = rules_record(rules)
+        self._numbers = rules.record()
         self._idle = self.no_actions()
         edges = [*range(0, self.count, min(SHARE, -(-self.count // threads))), self.count]
         self._shares = list(zip(edges, edges[1:]))
@@ -239,10 +211,10 @@ class Battles:
 
     def reset(self, battles: Iterable[int] | None = None) -> None:
         """Start these battles (default: all) on their maps as they are now, with the maps' seeds."""
+        rng = np.zeros(1, np.uint64)
         for b in range(self.count) if battles is None else battles:
             self._bytes[b] = 0
             self.records[b]["rules"] = self._numbers
-            rng = np.zeros(1, np.uint64)
             start_stream(rng, self.world.seed[b], SIMULATION)
             stuck = begin(self.records, self.world, self.members, b, self.length, rng[0])
             if stuck != NOBODY:
@@ -293,17 +265,6 @@ class Battles:
     def over(self) -> Flags:
         """(battles,): whether it has ended."""
         return np.asarray(self.records["over"] != 0)
-
-    @property
-    def terminated(self) -> Flags:
-        """(battles, mechs): dead, or in a battle that was decided."""
-        decided = (self.records["ending"] != RUNNING) & (self.records["ending"] != BY_TIME)
-        return np.asarray((self.mechs["alive"] == 0) | decided[:, None])
-
-    @property
-    def truncated(self) -> Flags:
-        """(battles, mechs): alive when time ran out."""
-        return np.asarray((self.records["ending"] == BY_TIME)[:, None] & (self.mechs["alive"] != 0))
 
     def save(self) -> dict[str, npt.NDArray[Any]]:
         """Copies of all arrays, records as bytes: enough to go on from here, here or elsewhere."""

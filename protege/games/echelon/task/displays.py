@@ -28,15 +28,9 @@ REPORT_CLARITY: Final = 0.5  # of one's own displays, for what others report
 
 
 @kernel
-def ahead(mech: Record, dx: float, dy: float) -> float:
-    """How much of a way goes forward, as a mech sees it."""
-    return float(dx * mech.cos + dy * mech.sin)
-
-
-@kernel
-def aside(mech: Record, dx: float, dy: float) -> float:
-    """How much of it goes to the left."""
-    return float(dy * mech.cos - dx * mech.sin)
+def in_frame(mech: Record, dx: float, dy: float) -> tuple[float, float]:
+    """How much of a way goes forward and to the left, as a mech sees it."""
+    return dx * mech.cos + dy * mech.sin, dy * mech.cos - dx * mech.sin
 
 
 @kernel
@@ -46,17 +40,22 @@ def bounded(value: float, most: float) -> float:
 
 
 @kernel
+def show_way(row: Values, place: int, viewer: Record, dx: float, dy: float, unit: float, most: float) -> None:
+    """A way or a velocity, forward and to the left."""
+    forward, left = in_frame(viewer, dx, dy)
+    row[place], row[place + 1] = bounded(forward / unit, most), bounded(left / unit, most)
+
+
+@kernel
 def show_icon(row: Values, viewer: Record, kind: int, x: float, y: float, z: float) -> None:
     """Where somebody is, and of which class."""
     dx, dy, dz = x - viewer.x, y - viewer.y, z - viewer.z
-    forward, left = ahead(viewer, dx, dy), aside(viewer, dx, dy)
     across = sqrt(dx * dx + dy * dy)
-    row[at.PLACE] = bounded(forward / at.LENGTH, at.FARTHEST)
-    row[at.PLACE + 1] = bounded(left / at.LENGTH, at.FARTHEST)
+    show_way(row, at.PLACE, viewer, dx, dy, at.LENGTH, at.FARTHEST)
     row[at.PLACE + 2] = bounded(dz / at.LENGTH, at.FARTHEST)
     row[at.NEARNESS] = at.NEAR / (at.NEAR + sqrt(across * across + dz * dz))
     if across > 0.0:
-        row[at.BEARING], row[at.BEARING + 1] = forward / across, left / across
+        show_way(row, at.BEARING, viewer, dx, dy, across, 2.0)
     row[at.CLASS + kind] = 1.0
 
 
@@ -71,8 +70,7 @@ def show_status(battle: Battle, row: Values, viewer: Record, other: Record, blur
     """How somebody moves, and what condition it is in, as well as the display can tell."""
     dvx, dvy = stepped(other.vx, blur) - viewer.vx, stepped(other.vy, blur) - viewer.vy
     chassis = battle.rules.chassis[other.kind]
-    row[at.VELOCITY] = bounded(ahead(viewer, dvx, dvy) / at.SPEED, at.FASTEST)
-    row[at.VELOCITY + 1] = bounded(aside(viewer, dvx, dvy) / at.SPEED, at.FASTEST)
+    show_way(row, at.VELOCITY, viewer, dvx, dvy, at.SPEED, at.FASTEST)
     row[at.VELOCITY + 2] = bounded((stepped(other.vz, blur) - viewer.vz) / at.SPEED, at.FASTEST)
     row[at.HP] = min(stepped(other.hp / chassis.hp, rough), 1.0)
     row[at.HEAT] = min(stepped(other.heat / chassis.heat_capacity, rough), 2.0)
@@ -132,8 +130,7 @@ def show_friend(battle: Battle, i: int, j: int, row: Values) -> None:
         target = battle.mechs[friend.focus]
         dx, dy = target.x - viewer.x, target.y - viewer.y
         row[at.FRIEND_FIGHTS] = 1.0
-        row[at.FRIEND_TARGET] = bounded(ahead(viewer, dx, dy) / at.LENGTH, at.FARTHEST)
-        row[at.FRIEND_TARGET + 1] = bounded(aside(viewer, dx, dy) / at.LENGTH, at.FARTHEST)
+        show_way(row, at.FRIEND_TARGET, viewer, dx, dy, at.LENGTH, at.FARTHEST)
 
 
 @kernel

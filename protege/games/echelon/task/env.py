@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from protege import ProtegeError
-from protege.games.echelon.rules.battle import BY_TIME, RUNNING
+from protege.games.echelon.rules.battle import BY_TIME
 from protege.games.echelon.rules.sim import STANDARD_LENGTH, Actions, BadActions, BattleMismatch, Battles, run
 from protege.games.echelon.task import observation as sight
 from protege.games.echelon.task.displays import Values
 from protege.games.echelon.task.features import ORDER_KINDS, layout_of, schema
-from protege.games.echelon.task.observation import Observation, Scratch, measure_walks, observe
+from protege.games.echelon.task.observation import Observation, Scratch, observe
 from protege.games.echelon.task.rewards import PARTS, REWARD_STATE, RewardConfig, compute_rewards, reset_reward_state
 from protege.games.echelon.world.maps import STANDARD, MapMaker, OverAndOver, generate
 from protege.games.echelon.world.mechs import BUILD, NOBODY, Records, Rules, find_roster
@@ -65,28 +65,27 @@ class Frames(NamedTuple):
 @kernel
 def advance(
     records: Records, world: World, scratch: Scratch, weights: Records, reward_state: Records, reward: Values,
-    parts: Values, seen: Observation, actions: Actions, queue: Queue, turns: Ints,
+    parts: Values, out: Observation, actions: Actions, queue: Queue, turns: Ints,
 ) -> None:  # fmt: skip
     """A decision in the battles of these numbers and all that follows it."""
     # In one kernel, so that threads need not wait between; battle by battle, so that each stays in the cache.
     for b in turns:
         run(records, world, actions, queue, b, b + 1)
-        measure_walks(records, world, scratch.walk, b, b + 1)
+        observe(records, world, scratch, out, b, b + 1)
         compute_rewards(records, scratch.walk, weights, reward_state, reward, parts, b, b + 1)
-        observe(records, world, scratch, seen, b, b + 1)
 
 
 @kernel
-def name_targets(seen: Observation, target: Ints, order: Ints, whom: Ints, orders: Ints) -> None:
+def name_targets(observation: Observation, target: Ints, order: Ints, whom: Ints, orders: Ints) -> None:
     """Slots to indices: an empty slot is nobody, and an order to nobody is none."""
-    slots = seen.enemy_index.shape[2]
+    slots = observation.enemy_index.shape[2]
     for b in range(target.shape[0]):
         for i in range(target.shape[1]):
-            whom[b, i] = seen.enemy_index[b, i, target[b, i]] if target[b, i] < slots else NOBODY
-            addressee = seen.friend_index[b, i, order[b, i, 1]]
+            whom[b, i] = observation.enemy_index[b, i, target[b, i]] if target[b, i] < slots else NOBODY
+            addressee = observation.friend_index[b, i, order[b, i, 1]]
             orders[b, i, 0] = order[b, i, 0] if addressee != NOBODY else 0
             orders[b, i, 1] = addressee
-            orders[b, i, 2] = seen.enemy_index[b, i, order[b, i, 2]]
+            orders[b, i, 2] = observation.enemy_index[b, i, order[b, i, 2]]
 
 
 class Arena:
@@ -134,7 +133,7 @@ class Arena:
 
     def potential(self) -> npt.NDArray[np.float32]:
         """(battles, mechs): what those who are alive were paid for being where they are, and will lose again."""
-        return np.asarray(self._reward_state["potential"] * self.weights["own_share"], np.float32)
+        return np.asarray(self._reward_state["potential"] * self.weights["own_fraction"], np.float32)
 
     def schedule(self, progress: float) -> None:
         """Take the rewards' weights of this fraction of a training from the next step on."""
@@ -152,9 +151,8 @@ class Arena:
     def _open(self, which: Sequence[int]) -> None:
         for b in which:
             self._scratch.ground.scars[b] = 0
-            measure_walks(self.battles.records, self.battles.world, self._scratch.walk, b, b + 1)
-            reset_reward_state(self.battles.records, self._scratch.walk, self.weights, self._reward_state, b)
             observe(self.battles.records, self.battles.world, self._scratch, self.observation, b, b + 1)
+            reset_reward_state(self.battles.records, self._scratch.walk, self.weights, self._reward_state, b)
 
     def decode(self, choices: Choices) -> Actions:
         """Choices by slot as battles take them; targets and orders are reused by the next call."""
@@ -197,13 +195,12 @@ class Arena:
             records, self.battles.world, self._scratch, self.weights, self._reward_state,
             self.reward, self.parts, self.observation, actions, queue, turns,
         )  # fmt: skip
-        ending, alive = records["ending"][turns], self.battles.mechs["alive"][turns] != 0
-        decided = (ending != RUNNING) & (ending != BY_TIME)
-        frames.terminated[turns] = decided[:, None] | ~alive
-        frames.truncated[turns] = (ending == BY_TIME)[:, None] & alive
-        frames.over[turns], frames.ending[turns] = ending != RUNNING, ending
-        frames.winner[turns] = records["winner"][turns]
-        frames.score[turns], frames.decisions[turns] = records["score"][turns], records["decision"][turns]
+        over, ending, alive = records["over"][turns], records["ending"][turns], self.battles.mechs["alive"][turns] != 0
+        cut = alive & (ending == BY_TIME)[:, None]
+        frames.terminated[turns], frames.truncated[turns] = ((over[:, None] != 0) | ~alive) & ~cut, cut
+        frames.over[turns], frames.ending[turns] = over, ending
+        frames.winner[turns], frames.score[turns] = records["winner"][turns], records["score"][turns]
+        frames.decisions[turns] = records["decision"][turns]
         ended = turns[frames.over[turns]]
         if self.auto_reset and len(ended):
             for name, kept in self.final._asdict().items():
@@ -224,9 +221,7 @@ class Arena:
         for name, array in self._own().items():
             array[...] = saved[name]
         self.seed = int(saved["arena_seed"][0])
-        records, world, scratch = self.battles.records, self.battles.world, self._scratch
-        measure_walks(records, world, scratch.walk, 0, len(self))
-        observe(records, world, scratch, self.observation, 0, len(self))
+        observe(self.battles.records, self.battles.world, self._scratch, self.observation, 0, len(self))
         return self.observation
 
     def _own(self) -> dict[str, npt.NDArray[Any]]:

@@ -177,7 +177,19 @@ def legal_fields(layout: Layout) -> Fields:
     )  # fmt: skip
 
 
-DTYPES: Final = {"map": "int8", "legal": "bool"}
+def arrays_of(layout: Layout) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Shape and type of every array of one mech, or of one team: `state` and `mechs`, for the critic alone."""
+    friends, enemies = (layout.friends,), (layout.enemies,)
+    return {
+        "own": ((width(OWN),), "float32"),
+        "friends": ((*friends, width(FRIEND)), "float32"), "friend_mask": (friends, "bool"),
+        "friend_index": (friends, "int16"),
+        "enemies": ((*enemies, width(ENEMY)), "float32"), "enemy_mask": (enemies, "bool"),
+        "enemy_index": (enemies, "int16"),
+        "map": ((len(CHANNELS), CELLS, CELLS), "int8"), "messages": ((layout.pack, MESSAGE), "float32"),
+        "legal": ((layout.legal,), "bool"), "alive": ((), "bool"),
+        "state": ((width(STATE),), "float32"), "mechs": ((layout.mechs, width(MECH_STATE)), "float32"),
+    }  # fmt: skip
 
 
 def _listed(fields: Fields) -> list[dict[str, Any]]:
@@ -195,15 +207,8 @@ def schema(layout: Layout) -> dict[str, Any]:
         "length_voxels": LENGTH, "speed_voxels_per_s": SPEED, "near_voxels": NEAR, "heights_voxels": HEIGHTS,
         "cell_voxels": CELL, "map_unit": 1 / QUARTERS,
     }  # fmt: skip
-    shapes = {
-        "own": [width(OWN)], "friends": [layout.friends, width(FRIEND)], "enemies": [layout.enemies, width(ENEMY)],
-        "map": [len(CHANNELS), CELLS, CELLS], "messages": [layout.pack, MESSAGE],
-        "state": [width(STATE)], "mechs": [layout.mechs, width(MECH_STATE)], "legal": [layout.legal],
-    }  # fmt: skip
     text = json.dumps({"meaning": MEANING, "fields": meanings, "units": units}, sort_keys=True)
-    groups = meanings | {"legal": _listed(legal_fields(layout))}
-    told = {
-        name: {"shape": shapes[name], "dtype": DTYPES.get(name, "float32"), "fields": fields}
-        for name, fields in groups.items()
-    }
+    arrays, told = arrays_of(layout), {}
+    for name, fields in (meanings | {"legal": _listed(legal_fields(layout))}).items():
+        told[name] = {"shape": list(arrays[name][0]), "dtype": arrays[name][1], "fields": fields}
     return {"version": hashlib.sha256(text.encode()).hexdigest()[:16], "units": units, "groups": told}

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from protege.games.echelon.rules.battle import Battle, Record
 from protege.games.echelon.rules.sensors import HEAD
 from protege.games.echelon.task import features as at
-from protege.games.echelon.task.displays import Keys, ahead, aside
+from protege.games.echelon.task.displays import Keys, in_frame
 from protege.games.echelon.world.mechs import DEBRIS
 from protege.games.echelon.world.paths import LAVA_TOLL
 from protege.games.echelon.world.sight import TOUCH, layers
@@ -102,19 +102,11 @@ def stamp(channel: npt.NDArray[np.int8], forward: float, left: float, radius: fl
 @kernel
 def draw_circles(battle: Battle, zone: Keys, mech: Record, out: Picture) -> None:
     """The zone, and smoke at the mech's height, into a picture that shows neither."""
-    dx, dy = zone[0] - mech.x, zone[1] - mech.y
-    stamp(out[at.ZONE], ahead(mech, dx, dy), aside(mech, dx, dy), zone[2])
+    forward, left = in_frame(mech, zone[0] - mech.x, zone[1] - mech.y)
+    stamp(out[at.ZONE], forward, left, zone[2])
     for n in range(battle.cloud_count):
         cloud = battle.clouds[n]
         dz = cloud.z - mech.z
         if abs(dz) < cloud.radius:
-            dx, dy = cloud.x - mech.x, cloud.y - mech.y
-            radius = sqrt(cloud.radius * cloud.radius - dz * dz)
-            stamp(out[at.SMOKE_CHANNEL], ahead(mech, dx, dy), aside(mech, dx, dy), radius)
-
-
-@kernel
-def note_scars(battle: Battle, scars: npt.NDArray[np.uint8]) -> None:
-    """Remember which columns changed in the last decision."""
-    for n in range(battle.change_count):
-        scars[battle.changes[n].cell % len(scars)] = 1
+            forward, left = in_frame(mech, cloud.x - mech.x, cloud.y - mech.y)
+            stamp(out[at.SMOKE_CHANNEL], forward, left, sqrt(cloud.radius * cloud.radius - dz * dz))

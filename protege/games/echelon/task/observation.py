@@ -7,7 +7,7 @@ pack has on its sensors. The dead see nothing.
 """
 
 from math import floor, log1p, sqrt
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,9 @@ from protege.games.echelon.rules.outcome import score_to_win
 from protege.games.echelon.rules.weapons import has_bit
 from protege.games.echelon.task import displays
 from protege.games.echelon.task import features as at
-from protege.games.echelon.task.displays import Indices, Keys, Values, ahead, aside, bounded
+from protege.games.echelon.task.displays import Indices, Keys, Values, bounded, show_way
 from protege.games.echelon.task.features import Layout
-from protege.games.echelon.task.local_map import Ground, Picture, draw_circles, ground_of, note_scars, survey
+from protege.games.echelon.task.local_map import Ground, Picture, draw_circles, ground_of, survey
 from protege.games.echelon.world.mechs import HAZARD_HEAT, NOBODY, Records, Rules
 from protege.games.echelon.world.paths import distance_at, waypoint
 from protege.games.echelon.world.sight import TOUCH, Columns, footprint, highest_layer, layers
@@ -62,27 +62,18 @@ class Scratch(NamedTuple):
 
 
 def empty_observation(battles: int, layout: Layout) -> Observation:
-    rows = (battles, layout.mechs)
-    friends, enemies = (*rows, layout.friends), (*rows, layout.enemies)
-    return Observation(
-        own=np.zeros((*rows, at.width(at.OWN)), np.float32),
-        friends=np.zeros((*friends, at.width(at.FRIEND)), np.float32), friend_mask=np.zeros(friends, np.bool_),
-        friend_index=np.full(friends, NOBODY, np.int16),
-        enemies=np.zeros((*enemies, at.width(at.ENEMY)), np.float32), enemy_mask=np.zeros(enemies, np.bool_),
-        enemy_index=np.full(enemies, NOBODY, np.int16),
-        map=np.zeros((*rows, len(at.CHANNELS), at.CELLS, at.CELLS), np.int8),
-        messages=np.zeros((*rows, layout.pack, MESSAGE), np.float32),
-        legal=np.zeros((*rows, layout.legal), np.bool_), alive=np.zeros(rows, np.bool_),
-        state=np.zeros((battles, 2, at.width(at.STATE)), np.float32),
-        mechs=np.zeros((battles, 2, layout.mechs, at.width(at.MECH_STATE)), np.float32),
-    )  # fmt: skip
+    found: dict[str, npt.NDArray[Any]] = {}
+    for name, (shape, dtype) in at.arrays_of(layout).items():
+        rows = 2 if name in ("state", "mechs") else layout.mechs
+        found[name] = np.full((battles, rows, *shape), NOBODY if name.endswith("_index") else 0, dtype)
+    return Observation(**found)
 
 
 def make_scratch(world: World, layout: Layout, rules: Rules) -> Scratch:
-    tables = rules.tables()
-    waits = np.ones((len(tables.chassis), 4))
-    for kind, weapon in zip(*np.nonzero(tables.trigger >= 0)):
-        timer, ticks = tables.weapons["timer"][weapon], tables.weapons["cooldown_ticks"][weapon]
+    tables = rules.record()
+    waits = np.ones((len(tables["chassis"]), 4))
+    for kind, weapon in zip(*np.nonzero(tables["trigger"] >= 0)):
+        timer, ticks = tables["weapons"]["timer"][weapon], tables["weapons"]["cooldown_ticks"][weapon]
         waits[kind, timer] = max(waits[kind, timer], ticks)
     keys = np.zeros((len(world.seed), max(layout.friends, layout.enemies)))
     return Scratch(np.zeros((len(world.seed), layout.mechs)), keys, waits, ground_of(world))
@@ -96,8 +87,7 @@ def show_condition(battle: Battle, mech: Record, waits: Keys, blocked: Columns, 
     heat = mech.heat / chassis.heat_capacity
     own[at.OWN_FACING], own[at.OWN_FACING + 1] = mech.sin, mech.cos
     if not mech.shut:
-        own[at.OWN_VELOCITY] = bounded(ahead(mech, mech.vx, mech.vy) / at.SPEED, at.FASTEST)
-        own[at.OWN_VELOCITY + 1] = bounded(aside(mech, mech.vx, mech.vy) / at.SPEED, at.FASTEST)
+        show_way(own, at.OWN_VELOCITY, mech, mech.vx, mech.vy, at.SPEED, at.FASTEST)
         own[at.OWN_VELOCITY + 2] = bounded(mech.vz / at.SPEED, at.FASTEST)
     own[at.OWN_FEET] = max(foot, 0.0) / at.HEIGHTS
     if not mech.grounded:
@@ -111,8 +101,7 @@ def show_condition(battle: Battle, mech: Record, waits: Keys, blocked: Columns, 
     own[at.OWN_HIT], own[at.OWN_JET] = mech.hit, mech.jet
     own[at.OWN_FALLEN] = mech.fallen / rules.knockdown_ticks
     own[at.OWN_SUPPRESSED] = mech.suppressed / rules.suppress_ticks
-    own[at.OWN_HURT] = bounded(ahead(mech, mech.hurt_x, mech.hurt_y), 1.0)
-    own[at.OWN_HURT + 1] = bounded(aside(mech, mech.hurt_x, mech.hurt_y), 1.0)
+    show_way(own, at.OWN_HURT, mech, mech.hurt_x, mech.hurt_y, 1.0, 1.0)
     own[at.OWN_HURT + 2] = bounded(mech.hurt_z, 1.0)
     for timer in range(4):
         own[at.OWN_WAITS + timer] = mech.wait[timer] / waits[mech.kind, timer]
@@ -142,10 +131,8 @@ def show_battle(battle: Battle, world: World, b: int, walk: float, mech: Record,
     dx, dy = x - mech.x, y - mech.y
     length = sqrt(dx * dx + dy * dy)
     if length > 0.0 and not mech.inside:
-        own[at.OWN_WAY], own[at.OWN_WAY + 1] = ahead(mech, dx, dy) / length, aside(mech, dx, dy) / length
-    dx, dy = zone[0] - mech.x, zone[1] - mech.y
-    own[at.OWN_ZONE] = bounded(ahead(mech, dx, dy) / at.LENGTH, at.FARTHEST)
-    own[at.OWN_ZONE + 1] = bounded(aside(mech, dx, dy) / at.LENGTH, at.FARTHEST)
+        show_way(own, at.OWN_WAY, mech, dx, dy, length, 2.0)
+    show_way(own, at.OWN_ZONE, mech, zone[0] - mech.x, zone[1] - mech.y, at.LENGTH, at.FARTHEST)
     own[at.OWN_ZONE + 2] = -feet / at.LENGTH
     own[at.OWN_ZONE_RADIUS], own[at.OWN_INSIDE] = zone[2] / at.LENGTH, mech.inside
     own[at.OWN_WALK] = min(walk / at.LENGTH, at.FARTHEST)
@@ -195,8 +182,7 @@ def show_wishes(battle: Battle, i: int, own: Values) -> None:
     whom = mech.order_target
     if whom != NOBODY and (has_bit(mech.knows, whom) or has_bit(battle.mechs[mech.order_from].knows, whom)):
         dx, dy = battle.mechs[whom].x - mech.x, battle.mechs[whom].y - mech.y
-        own[at.OWN_ORDER_PLACE] = bounded(ahead(mech, dx, dy) / at.LENGTH, at.FARTHEST)
-        own[at.OWN_ORDER_PLACE + 1] = bounded(aside(mech, dx, dy) / at.LENGTH, at.FARTHEST)
+        show_way(own, at.OWN_ORDER_PLACE, mech, dx, dy, at.LENGTH, at.FARTHEST)
 
 
 @kernel
@@ -234,15 +220,13 @@ def show_state(battle: Battle, zone: Keys, waits: Keys, team: int, state: Values
     goal = score_to_win(battle)
     state[:] = 0.0
     state[at.STATE_TIME], state[at.STATE_ZONE_RADIUS] = battle.decision / battle.length, zone[2] / at.LENGTH
+    place = 0
     for n in range(2):
         side = team if n == 0 else 1 - team
         state[at.STATE_SCORE + n] = min(battle.score[side] / goal, 2.0)
         state[at.STATE_SHARE + n] = battle.share[side]
         state[at.STATE_TONNAGE + n] = min(battle.tonnage[side] / TONNAGE, 1.0)
         state[at.STATE_LIVING + n] = battle.living[side] / max(battle.members[side], 1)
-    place = 0
-    for n in range(2):
-        side = team if n == 0 else 1 - team
         left, whole = 0.0, 0.0
         for j in range(battle.count):
             mech = battle.mechs[j]
@@ -361,7 +345,9 @@ def show_messages(battle: Battle, messages: Values) -> None:
 
 @kernel
 def show_ground(battle: Battle, zone: Keys, ground: Ground, b: int, pictures: Picture) -> None:
-    note_scars(battle, ground.scars[b])
+    scars = ground.scars[b]
+    for n in range(battle.change_count):
+        scars[battle.changes[n].cell % len(scars)] = 1
     for i in range(battle.count):
         mech = battle.mechs[i]
         pictures[i] = 0
@@ -384,8 +370,9 @@ def mark_legal(battle: Battle, friends: Indices, enemies: Indices, legal: Flags)
 
 @kernel
 def observe(records: Records, world: World, scratch: Scratch, out: Observation, first: int, last: int) -> None:
-    """Battles first..last-1 as they are now; `scratch.walk` must be up to date."""
+    """Battles first..last-1 as they are now, and in `scratch.walk` how far it is to walk."""
     # One kernel for all of it, because threads wait for each other between kernels.
+    measure_walks(records, world, scratch.walk, first, last)
     for b in range(first, last):
         battle, zone, waits, keys = records[b], world.zone[b], scratch.waits, scratch.keys[b]
         show_selves(battle, world, b, scratch.walk[b], waits, out.own[b], out.alive[b])

@@ -42,8 +42,8 @@ class RewardConfig:
     score: float = 1.0  # for the whole score to win, less the same for the other team's
     outcome_first: float = 0.25  # for a victory, and taken off for a defeat, when training begins
     outcome: float = 1.0  # the same from `settled` on
-    own_share_first: float = 1.0  # of what a mech earns by itself, the part it keeps; the rest is the team's mean
-    own_share: float = 0.5  # the same from `settled` on
+    own_fraction_first: float = 1.0  # of what a mech earns by itself, the part it keeps; the rest is the team's mean
+    own_fraction: float = 0.5  # the same from `settled` on
     settled: float = 0.5  # fraction of the training after which the two have reached their last value
 
     def __post_init__(self) -> None:
@@ -51,7 +51,7 @@ class RewardConfig:
             raise ProtegeError(f"helping with a kill must pay less than the kill; got {self.assist} and {self.kill}")
         if not 0.0 < self.gamma <= 1.0 or self.approach_scale <= 0.0:
             raise ProtegeError(f"gamma must be in (0, 1] and approach_scale positive; got {self}")
-        for name in ("own_share_first", "own_share", "settled"):
+        for name in ("own_fraction_first", "own_fraction", "settled"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ProtegeError(f"{name} must be in [0, 1]; got {getattr(self, name)}")
 
@@ -59,7 +59,7 @@ class RewardConfig:
         """As the kernels take them, at this fraction of the training."""
         part = min(progress / self.settled, 1.0) if self.settled > 0.0 else 1.0
         values = dict(vars(self))
-        for name in ("outcome", "own_share"):
+        for name in ("outcome", "own_fraction"):
             values[name] = values[f"{name}_first"] + part * (values[name] - values[f"{name}_first"])
         return np.array([tuple(values.values())], [(name, np.float64) for name in values])
 
@@ -130,7 +130,7 @@ def reward_team(
     mean = total / max(battle.members[team], 1)
     for i in range(battle.count):
         if battle.mechs[i].team == team:
-            reward[i] = weights.own_share * reward[i] + (1.0 - weights.own_share) * mean + lead + result
+            reward[i] = weights.own_fraction * reward[i] + (1.0 - weights.own_fraction) * mean + lead + result
 
 
 @kernel

@@ -126,14 +126,7 @@ def do_nothing(actions: Actions, b: int, i: int) -> None:
 
 @kernel
 def decide(
-    records: Records,
-    world: World,
-    minds: Records,
-    skill: Records,
-    mechs: Flags,
-    actions: Actions,
-    first: int,
-    last: int,
+    records: Records, world: World, minds: Records, skill: Records, mechs: Flags, out: Actions, first: int, last: int
 ) -> None:
     """Write what these mechs of battles first..last-1 do into their rows of the actions."""
     for b in range(first, last):
@@ -145,9 +138,9 @@ def decide(
             if battle.decision == 0:
                 mind.target, mind.known_for, mind.stuck, mind.loose = NOBODY, 0, 0, 0
                 mind.x, mind.y = mech.x, mech.y
-            do_nothing(actions, b, i)
+            do_nothing(out, b, i)
             if mech.alive and not battle.over:
-                decide_one(battle, world, b, i, mind, skill[0], actions)
+                decide_one(battle, world, b, i, mind, skill[0], out)
 
 
 class Teacher:

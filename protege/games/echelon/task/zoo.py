@@ -106,17 +106,17 @@ class EchelonEnv(ParallelEnv):  # type: ignore[misc]
         terminated = {name: bool(frames.terminated[0, i]) for name, i in index.items()}
         truncated = {name: bool(frames.truncated[0, i]) for name, i in index.items()}
         self.agents = [name for name in acting if not terminated[name] and not truncated[name]]
-        seen = {name: self._view(name) for name in acting}
-        return seen, rewards, terminated, truncated, {name: dict(told) for name in acting}
+        observations = {name: self._view(name) for name in acting}
+        return observations, rewards, terminated, truncated, {name: dict(told) for name in acting}
 
     def state(self) -> npt.NDArray[np.float32]:
         """The whole battle, from blue's side."""
-        seen = self.arena.observation
-        return np.concatenate([seen.state[0, 0], seen.mechs[0, 0].ravel()])
+        observation = self.arena.observation
+        return np.concatenate([observation.state[0, 0], observation.mechs[0, 0].ravel()])
 
     def _view(self, name: str) -> View:
-        seen, i = self.arena.observation, self._index[name]
-        view = {group: getattr(seen, group)[0, i].copy() for group in SHOWN}
+        observation, i = self.arena.observation, self._index[name]
+        view = {group: getattr(observation, group)[0, i].copy() for group in SHOWN}
         return {group: array.astype(np.int8) if array.dtype == np.bool_ else array for group, array in view.items()}
 
     def _choices(self, actions: Infos) -> Choices:

@@ -18,15 +18,15 @@ import torch
 
 from protege.games.echelon.agents.match import Player, find_player
 from protege.games.echelon.agents.network import MOVES, PilotNetwork
-from protege.games.echelon.agents.pupil import Pupil, advice_of, look, moment_of, write_actions
+from protege.games.echelon.agents.pupil import SHARED, Pupil, advice_of, look, observed, play_by, write_actions
 from protege.games.echelon.rules.battle import MESSAGE
 from protege.games.echelon.rules.sim import BUTTONS, Actions, Battles, Flags
 from protege.games.echelon.task.env import Arena
-from protege.games.echelon.task.features import CELLS, CHANNELS, ENEMY, FRIEND, MECH_STATE, OWN, STATE, Layout, width
+from protege.games.echelon.task.features import Layout, arrays_of
 from protege.games.echelon.task.rewards import PARTS
 from protege.games.echelon.task.teacher import Teacher
-from protege.games.echelon.training.config import SELF, BadTraining, EchelonConfig, Stage
-from protege.games.echelon.world.maps import MapMaker, OpenField, OverAndOver, generate
+from protege.games.echelon.training.config import SELF, BadTraining, EchelonConfig, Stage, alone_in
+from protege.games.echelon.world.maps import MapMaker, OpenField, generate
 from protege.games.echelon.world.mechs import BLUE, CLASS_NAMES, NOBODY, RED, find_roster
 from protege.games.echelon.world.voxels import World
 from protege.learn.rollout import Field, Fields, Rollout, Shape, Tensors, without_gone
@@ -34,7 +34,7 @@ from protege.learn.state import restore_generator, restore_torch_generator
 from protege.seeds import TRAINING, seed_of
 
 BATCHES: Final = 2  # always, so that the number of threads changes nothing
-FIELD_MAPS: Final = 64  # fields that are not generated are taken from so many
+FIELD_MAPS: Final = 64  # fields that are not generated are drawn from so many
 MAPS: Final = 2**24  # a number no batch has: the maps that are played over and over have their seeds there
 
 Ints = npt.NDArray[np.int64]
@@ -63,32 +63,16 @@ def maps_of(stage: Stage, seed: int) -> World | None:
     return maker(seeds, (stage.size, stage.size), stage.roster)
 
 
-def maker_of(maps: World | None) -> MapMaker:
-    """What makes the maps of evaluations: those that are played over and over, or new ones."""
-    return generate if maps is None else OverAndOver(maps)
-
-
 def room_for(layout: Layout, talk: bool) -> tuple[Fields, Fields, Fields]:
-    """What is stored of a step: seen by a mech, shared by its team, done."""
-    seen = {
-        "own": Field((width(OWN),)),
-        "friends": Field((layout.friends, width(FRIEND))),
-        "friend_mask": Field((layout.friends,), torch.bool),
-        "enemies": Field((layout.enemies, width(ENEMY))),
-        "enemy_mask": Field((layout.enemies,), torch.bool),
-        "map": Field((len(CHANNELS), CELLS, CELLS), torch.int8),
-        "legal": Field((layout.legal,), torch.bool),
-    }
-    if talk:
-        seen["messages"] = Field((layout.pack, MESSAGE))
-    shared = {"state": Field((width(STATE),)), "mechs": Field((layout.mechs, width(MECH_STATE)))}
-    taken = {
+    """What is stored of a step: observations of a mech, what its team shares, actions."""
+    stored = {name: Field(shape, getattr(torch, dtype)) for name, (shape, dtype) in arrays_of(layout).items()}
+    actions = {
         "move": Field((MOVES + (MESSAGE if talk else 0),)),
         "buttons": Field((BUTTONS,), torch.bool),
         "ewar": Field((), torch.int64),
         "target": Field((), torch.int64),
     }
-    return seen, shared, taken
+    return {name: stored[name] for name in observed(talk)}, {name: stored[name] for name in SHARED}, actions
 
 
 class NetworkOpponent:
@@ -98,19 +82,9 @@ class NetworkOpponent:
         """The weights may be shared with other network opponents; what it remembers is its own."""
         self.network, self.arena = network, arena
         self.state = torch.zeros(len(arena), arena.layout.mechs, network.state_size)
-        self.noise = torch.Generator()
 
     def act(self, battles: Battles, mechs: Flags, actions: Actions) -> None:
-        """Write what these mechs do next; where a battle begins, it has forgotten the one before."""
-        rows: Any = np.nonzero(mechs)
-        if len(rows[0]) == 0:
-            return
-        starts = torch.from_numpy(battles.records["decision"] == 0)[rows[0]]
-        seen = look(self.arena.observation, rows, self.network.config.talk)
-        # No two opponents have the same battle, so none draws the same numbers as another; the generator knows 32 bits.
-        self.noise.manual_seed((moment_of(battles, rows) + int(rows[0][0]) * 0x9E3779B1) % 2**32)
-        taken, _, self.state[rows] = self.network.act(seen, self.state[rows], starts, self.noise)
-        write_actions(taken, self.arena.observation, rows, actions)
+        play_by(self.network, battles, mechs, self.arena.observation, self.state, actions)
 
 
 class BattleBatch:
@@ -137,8 +111,7 @@ class BattleBatch:
         self.mirrored = roster.blue == roster.red
         self.members = [np.flatnonzero(self.arena.battles.members.team == team) for team in (BLUE, RED)]
         self.size = len(self.members[BLUE])
-        total = sum(share for _, share in stage.opponents)
-        alone = round(battles * sum(share for name, share in stage.opponents if name == SELF) / total)
+        alone = round(battles * alone_in(stage.opponents))
         if alone and not self.mirrored:
             raise BadTraining(f"the sides of roster {stage.roster} differ, so the pupil cannot lead both")
         self.advisor = Teacher(config.advisor) if config.imitation > 0 else None
@@ -151,7 +124,7 @@ class BattleBatch:
         self.opponent = np.full(battles, NOBODY)
         self.names: list[str] = []
         self.players: list[Player] = []
-        self.meet({name: share for name, share in stage.opponents if name != SELF})
+        self.meet({name: weight for name, weight in stage.opponents if name != SELF})
         self._assign(range(battles))
         self.state = torch.zeros(self.groups, self.size, config.network.width)
         self.fresh = np.ones(self.groups, np.bool_)
@@ -173,25 +146,22 @@ class BattleBatch:
         kinds = self.arena.battles.members.kind
         return np.tile(kinds[self.members[BLUE]], (self.groups, 1))
 
-    def meet(self, shares: Mapping[str, float]) -> None:
+    def meet(self, weights: Mapping[str, float]) -> None:
         """Draw opponents of these names from now on; whoever else is in a battle stays until it ends."""
         busy = [self.names[n] for n in np.unique(self.opponent) if n != NOBODY]
-        names = list(dict.fromkeys([*shares, *busy]))
+        names = list(dict.fromkeys([*weights, *busy]))
         self.opponent = np.array([n if n == NOBODY else names.index(self.names[n]) for n in self.opponent])
         self._invite(names)
-        chances = np.array([shares.get(name, 0.0) for name in names])
-        self.shares = chances / chances.sum() if len(shares) else chances
+        found = np.array([weights.get(name, 0.0) for name in names])
+        self.probabilities = found / found.sum() if len(weights) else found
 
     def _invite(self, names: Sequence[str]) -> None:
         """These are the opponents, in this order; those who are here already keep what they remember."""
         here = dict(zip(self.names, self.players))
-        self.players = [here[name] if name in here else self._player(name) for name in names]
+        found = [here[name] if name in here else self.find(name) for name in names]
+        self.players = [NetworkOpponent(one.network, self.arena) if isinstance(one, Pupil) else one for one in found]
         self.names = list(names)
         self._find_rows()
-
-    def _player(self, name: str) -> Player:
-        found = self.find(name)
-        return NetworkOpponent(found.network, self.arena) if isinstance(found, Pupil) else found
 
     def begin_anew(self) -> None:
         """Leave all battles as they are and begin others."""
@@ -205,7 +175,7 @@ class BattleBatch:
             if b >= self.alone:
                 side = int(self.random.integers(2)) if self.mirrored else BLUE
                 self.team[self.group[b]] = side
-                self.opponent[b] = self.random.choice(len(self.names), p=self.shares)
+                self.opponent[b] = self.random.choice(len(self.names), p=self.probabilities)
         self._find_rows()
 
     def _find_rows(self) -> None:
@@ -235,7 +205,7 @@ class BattleBatch:
     def _step(self, network: PilotNetwork, rollout: Rollout, chunk: int, step: int) -> None:
         """One decision of everybody."""
         arena, at = self.arena, (chunk, slice(None), slice(None), step)
-        seen = look(arena.observation, self.rows, self.talk)
+        observations = look(arena.observation, self.rows, self.talk)
         starts = torch.from_numpy(self.fresh)
         if step == 0:
             rollout.states[chunk].copy_(self.state)
@@ -244,14 +214,14 @@ class BattleBatch:
         rollout.starts[chunk, :, step] = starts
         rollout.acted[at] = self._of_members(arena.observation.alive)
         rollout.numbers["potential"][at] = self._of_members(arena.potential())
-        taken, log_prob, state = network.act(
-            seen, self.state.flatten(0, 1), starts.repeat_interleave(self.size), self.noise
+        actions, log_prob, state = network.act(
+            observations, self.state.flatten(0, 1), starts.repeat_interleave(self.size), self.noise
         )
         shape = self.groups, self.size
         self.state = state.reshape(*shape, -1)
         rollout.numbers["log_prob"][at] = log_prob.reshape(shape)
-        write_actions(taken, arena.observation, self.rows, self.actions)
-        stored = [(rollout.observations, seen), (rollout.actions, taken)]
+        write_actions(actions, arena.observation, self.rows, self.actions)
+        stored = [(rollout.observations, observations), (rollout.actions, actions)]
         if self.advisor is not None and self.advising:
             self.advisor.act(arena.battles, self.learns, self.advised)
             stored.append((rollout.advice, advice_of(self.advised, arena.observation, self.rows, self.talk)))
@@ -312,7 +282,7 @@ class BattleBatch:
 
     def _shared(self, observation: Any) -> Tensors:
         where = self.battle, self.team
-        return {name: torch.from_numpy(getattr(observation, name)[where]) for name in ("state", "mechs")}
+        return {name: torch.from_numpy(getattr(observation, name)[where]) for name in SHARED}
 
     # --- saving ---
 
@@ -329,28 +299,22 @@ class BattleBatch:
 
     def save(self) -> dict[str, Any]:
         """Everything needed to go on from here, bit by bit."""
-        return {
+        return {name: getattr(self, name).copy() for name in ("team", "opponent", "names", "fresh", "earned")} | {
             "arena": self.arena.save(),
             "minds": {name: array.copy() for name, array in self._minds().items()},
-            "team": self.team.copy(),
-            "opponent": self.opponent.copy(),
-            "names": list(self.names),
             "state": self.state.clone(),
-            "fresh": self.fresh.copy(),
-            "earned": self.earned.copy(),
             "random": self.random.bit_generator.state,
             "noise": self.noise.get_state(),
         }
 
     def load(self, saved: Mapping[str, Any]) -> None:
-        """Go on from what `save` gave."""
         self.arena.load(saved["arena"])
-        shares = dict(zip(self.names, self.shares))
+        weights = dict(zip(self.names, self.probabilities))
         self._invite(saved["names"])
         for name, array in self._minds().items():
             array[...] = saved["minds"][name]
         self.team[:], self.opponent[:] = saved["team"], saved["opponent"]
-        self.meet(shares)
+        self.meet(weights)
         self.state = torch.as_tensor(saved["state"])
         self.fresh = np.array(saved["fresh"])
         self.earned[:] = saved["earned"]
@@ -369,17 +333,15 @@ class BattleSource:
         self.stage, self.network = stage, network
         self.maps = maps_of(stage, config.seed)
         team = int((find_roster(stage.roster).members().team == BLUE).sum())
-        selves = sum(share for name, share in stage.opponents if name == SELF)
-        learning = team * (1.0 + selves / sum(share for _, share in stage.opponents))
-        battles = max(BATCHES, round(config.agents / learning))
+        battles = max(BATCHES, round(config.agents / (team * (1.0 + alone_in(stage.opponents)))))
         sizes = [battles * (n + 1) // BATCHES - battles * n // BATCHES for n in range(BATCHES)]
         self.batches = [
             BattleBatch(stage, config, size, number << 8 | n, self.maps, find) for n, size in enumerate(sizes)
         ]
         groups = [batch.groups for batch in self.batches]
-        seen, shared, taken = room_for(self.batches[0].arena.layout, config.network.talk)
+        observations, shared, actions = room_for(self.batches[0].arena.layout, config.network.talk)
         shape = Shape(sum(groups), team, config.horizon, config.chunk)
-        self.rollout = Rollout(shape, seen, shared, taken, network.state_size, advised=config.imitation > 0)
+        self.rollout = Rollout(shape, observations, shared, actions, network.state_size, advised=config.imitation > 0)
         edges = np.cumsum([0, *groups]).tolist()
         self.rooms = [self.rollout.part(first, last) for first, last in zip(edges, edges[1:])]
         for batch, room in zip(self.batches, self.rooms):
@@ -392,7 +354,7 @@ class BattleSource:
         return sum(len(batch.arena) for batch in self.batches)
 
     def play(self, progress: float, advised: bool = True) -> int:
-        """Fill the rollout; agent-steps in it. `progress` is the share of the training that is done."""
+        """Fill the rollout; agent-steps in it. `progress` is the fraction of the training that is done."""
         for batch in self.batches:
             batch.arena.schedule(progress)
         work = [
@@ -402,22 +364,20 @@ class BattleSource:
             part.result()
         return int(self.rollout.acted.sum())
 
-    def meet(self, shares: Mapping[str, float]) -> None:
+    def meet(self, weights: Mapping[str, float]) -> None:
         """Opponents of the battles that begin from now on."""
         for batch in self.batches:
-            batch.meet(shares)
+            batch.meet(weights)
 
     def begin_anew(self) -> None:
-        """Leave all battles and begin others."""
         for batch in self.batches:
             batch.begin_anew()
 
     def note_inputs(self) -> None:
-        """Move the scales of the network's inputs along, with the first chunk of what was seen."""
+        """Move the scales of the network's inputs along, with the first chunk of a rollout."""
         rollout = self.rollout
-        seen = {name: array[0] for name, array in rollout.observations.items()}
-        self.network.note(seen, rollout.acted[0], {name: array[0] for name, array in rollout.shared.items()})
+        observations = {name: array[0] for name, array in rollout.observations.items()}
+        self.network.note(observations, rollout.acted[0], {name: array[0] for name, array in rollout.shared.items()})
 
     def close(self) -> None:
-        """Let go of the threads."""
         self.pool.shutdown()

@@ -25,13 +25,13 @@ class Stage:
     roster: str
     size: int  # columns on each side of the map
     length: int  # decisions, four a second
-    opponents: tuple[tuple[str, float], ...]  # players' names and their shares; SELF lets both sides learn
+    opponents: tuple[tuple[str, float], ...]  # players' names and weights; SELF lets both sides learn
     evaluated_by: tuple[str, ...] = ("medium",)  # opponents in evaluations; the first is the one that counts
     ground: Literal["generated", "open", "wall"] = "generated"
     maps: int = 0  # that are played over and over; 0 for a new one in every battle
     goal: Literal["win", "arrive", "kill"] = "win"  # what counts as success in evaluations
-    gate: float = 2.0  # success in an evaluation that ends the stage; above 1, only its share of the budget does
-    share: float = 1.0  # of the budget: the stage ends then at the latest
+    gate: float = 2.0  # success in an evaluation that ends the stage; above 1, only its fraction of the budget does
+    fraction: float = 1.0  # of the budget: the stage ends then at the latest
     rewards: tuple[tuple[str, float], ...] = ()  # weights that differ from those of the training
 
 
@@ -40,7 +40,7 @@ _NO_OUTCOME: Final = (("outcome_first", 0.0), ("outcome", 0.0))  # who is alone 
 _FIGHT: Final = (("approach", 0.0), ("presence", 0.0), ("score", 0.0), ("outcome_first", 1.0))
 _KILLS: Final = (
     ("approach", 0.0), ("presence", 0.0), ("score", 0.0), ("outcome_first", 0.0), ("outcome", 0.0),
-    ("damage", 0.5), ("kill", 1.0), ("assist", 0.5), ("own_share_first", 0.5),
+    ("damage", 0.5), ("kill", 1.0), ("assist", 0.5), ("own_fraction_first", 0.5),
 )  # fmt: skip
 STAGES: Final = {
     # What a learner that works must be able to do, from the least on.
@@ -52,9 +52,9 @@ STAGES: Final = {
     "O6": Stage("10v10", 100, 500, (("medium", 1.0),), maps=1),
     "O7": Stage("10v10", 100, 500, (("medium", 1.0),), maps=100),
     # The way to a squad that beats all scripted ones: more mechs, larger maps, stronger opponents.
-    "duel": Stage("1v1", 40, 240, (("easy", 0.5), ("medium", 0.5)), gate=0.7, share=0.05),
-    "pair": Stage("2v2", 48, 240, (("easy", 0.25), ("medium", 0.5), (SELF, 0.25)), gate=0.7, share=0.05),
-    "pack": Stage("5v5", 60, 320, (("medium", 0.25), ("hard", 0.5), (SELF, 0.25)), ("hard",), gate=0.7, share=0.2),
+    "duel": Stage("1v1", 40, 240, (("easy", 0.5), ("medium", 0.5)), gate=0.7, fraction=0.05),
+    "pair": Stage("2v2", 48, 240, (("easy", 0.25), ("medium", 0.5), (SELF, 0.25)), gate=0.7, fraction=0.05),
+    "pack": Stage("5v5", 60, 320, (("medium", 0.25), ("hard", 0.5), (SELF, 0.25)), ("hard",), gate=0.7, fraction=0.2),
     "squad": Stage("10v10", 100, 500, (*_SCRIPTED,), ("expert", "hard")),
     "company": Stage("20v20", 100, 500, (*_SCRIPTED,), ("expert", "hard")),
 }
@@ -69,12 +69,10 @@ class Curriculum:
 
     @property
     def stage(self) -> Stage:
-        """What is practised now."""
         return self.stages[self.number]
 
     @property
     def is_last(self) -> bool:
-        """No other stage follows."""
         return self.number + 1 == len(self.stages)
 
     def over(self, progress: float, success_low: float) -> str:
@@ -83,8 +81,8 @@ class Curriculum:
             return ""
         if success_low >= self.stage.gate:
             return f"success at least {success_low:.0%}"
-        if progress - self.began >= self.stage.share:
-            return "its share of the budget is used up"
+        if progress - self.began >= self.stage.fraction:
+            return "its fraction of the budget is used up"
         return ""
 
     def move_on(self, progress: float, why: str) -> str:
@@ -122,7 +120,7 @@ class EchelonConfig:
     rewards: RewardConfig = RewardConfig()
     advisor: str = "expert"  # the scripted player whose advice is imitated at first
     imitation: float = 0.0  # weight of that advice at the start; 0 for none
-    imitation_share: float = 0.3  # of the budget, over which the weight falls to 0
+    imitation_fraction: float = 0.3  # of the budget, over which the weight falls to 0
     start_from: str = ""  # a run, or a checkpoint, whose weights the training begins with
     eval_sampled: bool = True  # evaluate with sampled actions, as in training; otherwise with the likeliest ones
     eval_matches: int = 64  # held-out battles against each opponent of an evaluation, half from each side
@@ -141,7 +139,7 @@ PRESETS: Final = {
     ),
     # First the scripted expert is imitated, in large steps; what is left of the budget goes beyond it.
     "laptop": EchelonConfig(
-        imitation=3.0, imitation_share=0.4,
+        imitation=3.0, imitation_fraction=0.4,
         ppo=PPOConfig(learning_rate=1e-3, final_learning_rate=5e-5, entropy=0.01, final_entropy=0.002),
     ),
     "full": EchelonConfig(
@@ -152,7 +150,6 @@ PRESETS: Final = {
 
 
 def find_stage(name: str) -> Stage:
-    """The stage of this name."""
     if name not in STAGES:
         raise BadTraining(f"no stage is called {name!r}; there are {', '.join(STAGES)}{near(name, STAGES)}")
     return STAGES[name]
@@ -162,78 +159,67 @@ def stages_of(config: EchelonConfig) -> list[Stage]:
     """The stages of a training, with the opponents that were asked for; those of a league come later."""
     found = [find_stage(name) for name in config.stages]
     if config.opponents and not config.league:
-        given = tuple(_share(word) for word in config.opponents)
-        found = [replace(stage, opponents=given) for stage in found]
+        found = [replace(stage, opponents=_weighted(config.opponents)) for stage in found]
     return found
 
 
-def _share(word: str) -> tuple[str, float]:
-    """`hard`, or `hard=0.5`."""
-    name, _, share = word.partition("=")
-    try:
-        number = float(share or 1.0)
-    except ValueError:
-        number = -1.0
-    if not name or not number > 0.0:
-        raise BadTraining(f"an opponent is given as NAME or NAME=SHARE with a share above 0; got {word!r}")
-    return name, number
+def _weighted(opponents: tuple[str, ...]) -> tuple[tuple[str, float], ...]:
+    """Names and weights of opponents that are given as `hard`, or `hard=0.5`."""
+    found = []
+    for word in opponents:
+        name, _, weight = word.partition("=")
+        try:
+            found.append((name, float(weight or 1.0)))
+        except ValueError:
+            found.append((name, -1.0))
+        if not name or not found[-1][1] > 0.0:
+            raise BadTraining(f"an opponent is given as NAME or NAME=WEIGHT with a weight above 0; got {word!r}")
+    return tuple(found)
 
 
-def self_share(config: EchelonConfig, stage: Stage) -> float:
-    """Where a league gives the opponents: the share of battles in which the pupil leads both sides."""
+def alone_in(opponents: tuple[tuple[str, float], ...]) -> float:
+    """The fraction of battles in which the pupil leads both sides."""
+    return sum(weight for name, weight in opponents if name == SELF) / sum(weight for _, weight in opponents)
+
+
+def self_fraction(config: EchelonConfig, stage: Stage) -> float:
+    """The same where a league gives the opponents."""
     if config.role != "main":
         return 0.0
-    if config.opponents:
-        return sum(share for _, share in map(_share, config.opponents))
-    return sum(share for name, share in stage.opponents if name == SELF) / sum(share for _, share in stage.opponents)
-
-
-def _check_league(config: EchelonConfig) -> None:
-    if not config.league:
-        raise BadTraining(f"--role {config.role} is what a pupil is in a league: add --league NAME")
-    if config.opponents and config.role != "main":
-        raise BadTraining("an exploiter meets whom the league chooses: leave out --opponents")
-    given = list(map(_share, config.opponents))
-    if any(name != SELF for name, _ in given) or sum(share for _, share in given) >= 1.0:
-        raise BadTraining(
-            "the league chooses the opponents; beside it there may be battles of the pupil against itself, "
-            f"as --opponents self=0.2; got {' '.join(config.opponents)}"
-        )
+    return sum(weight for _, weight in _weighted(config.opponents)) if config.opponents else alone_in(stage.opponents)
 
 
 def check(config: EchelonConfig) -> None:
     """Raise if the settings do not go together."""
-    if config.deterministic and not config.agent_steps:
-        raise BadTraining(
-            "a deterministic run needs a budget in agent-steps, because clocks differ: add --agent-steps 5000000"
-        )
-    if config.deterministic and config.device != "cpu":
-        raise BadTraining(f"a deterministic run learns on the CPU: leave out --device {config.device}")
+    c, budget, weighted = config, config.minutes or config.agent_steps, _weighted(config.opponents)
+    others = any(name != SELF for name, _ in weighted) or sum(weight for _, weight in weighted) >= 1.0
+    for wrong, why in (
+        (c.deterministic and not c.agent_steps,
+         "a deterministic run needs a budget in agent-steps, because clocks differ: add --agent-steps 5000000"),
+        (c.deterministic and c.device != "cpu",
+         f"a deterministic run learns on the CPU: leave out --device {c.device}"),
+        (not budget and (c.imitation > 0 or len(c.stages) > 1),
+         "--imitation falls and --stages end by fractions of a budget, so they need one: "
+         "add --minutes 60 or --agent-steps 50000000"),
+        (c.horizon % c.chunk, f"a horizon is cut into whole chunks; {c.horizon} is no multiple of {c.chunk}"),
+        (c.ppo.gamma != c.rewards.gamma,
+         f"learner and rewards must discount alike; got {c.ppo.gamma} and {c.rewards.gamma}: "
+         "set both --ppo.gamma and --rewards.gamma"),
+        ((c.ppo.prediction > 0) != c.network.predicts,
+         "--ppo.prediction and --network.predicts go together: set both or neither"),
+        (c.role != "main" and not c.league, f"--role {c.role} is what a pupil is in a league: add --league NAME"),
+        (c.role != "main" and c.opponents, "an exploiter meets whom the league chooses: leave out --opponents"),
+        (c.league and others,
+         "the league chooses the opponents; beside it there may be battles of the pupil against itself, "
+         f"as --opponents self=0.2; got {' '.join(c.opponents)}"),
+        (not 0.0 <= c.until < 1.0, f"--until is a fraction of successes, at least 0 and below 1; got {c.until:g}"),
+        (not c.stages, f"at least one stage is needed; there are {', '.join(STAGES)}"),
+        (c.eval_matches < 2 or c.eval_matches % 2,
+         f"evaluations are played from both sides, so matches must be 2, 4, 6 ...; got {c.eval_matches}"),
+    ):  # fmt: skip
+        if wrong:
+            raise BadTraining(why)
     find_device(config.device)
-    if not config.minutes and not config.agent_steps and (config.imitation > 0 or len(config.stages) > 1):
-        raise BadTraining(
-            "--imitation falls and --stages end by shares of a budget, so they need one: "
-            "add --minutes 60 or --agent-steps 50000000"
-        )
-    if config.horizon % config.chunk:
-        raise BadTraining(f"a horizon is cut into whole chunks; {config.horizon} is no multiple of {config.chunk}")
-    if config.ppo.gamma != config.rewards.gamma:
-        raise BadTraining(
-            f"learner and rewards must discount alike; got {config.ppo.gamma} and {config.rewards.gamma}: "
-            "set both --ppo.gamma and --rewards.gamma"
-        )
-    if (config.ppo.prediction > 0) != config.network.predicts:
-        raise BadTraining("--ppo.prediction and --network.predicts go together: set both or neither")
-    if config.league or config.role != "main":
-        _check_league(config)
-    if not 0.0 <= config.until < 1.0:
-        raise BadTraining(f"--until is a share of successes, at least 0 and below 1; got {config.until:g}")
-    if not config.stages:
-        raise BadTraining(f"at least one stage is needed; there are {', '.join(STAGES)}")
-    if config.eval_matches < 2 or config.eval_matches % 2:
-        raise BadTraining(
-            f"evaluations are played from both sides, so matches must be 2, 4, 6 ...; got {config.eval_matches}"
-        )
     stages_of(config)
 
 
@@ -242,12 +228,15 @@ def ignored(config: EchelonConfig) -> dict[str, Ignored]:
     found = clocks_ignored(config)
     if not config.imitation:
         advice = Ignored("nobody's advice is imitated", ("--imitation 3",))
-        found |= {"--advisor": advice, "--imitation-share": advice}
+        found |= {"--advisor": advice, "--imitation-fraction": advice}
     return found
 
 
 # What settings were called when older runs were stored.
 RENAMED: Final = {
+    "imitation_share": "imitation_fraction",
+    "rewards.own_share_first": "rewards.own_fraction_first",
+    "rewards.own_share": "rewards.own_fraction",
     "sampled_exams": "eval_sampled",
     "exam_matches": "eval_matches",
     "exam_seconds": "eval_seconds",

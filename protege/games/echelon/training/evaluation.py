@@ -2,20 +2,20 @@
 
 import threading
 import time
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from protege.games.echelon.agents.contest import style
-from protege.games.echelon.agents.match import Match, Result, Setting, find_player, play
+from protege.games.echelon.agents.match import Match, Result, Setting, both_sides, find_player, play
 from protege.games.echelon.agents.pupil import Pupil
 from protege.games.echelon.recordings.recording import Recording, write_recording
 from protege.games.echelon.rules.battle import BY_ELIMINATION
 from protege.games.echelon.rules.sim import Actions, Battles, Flags
-from protege.games.echelon.training.collect import maker_of
 from protege.games.echelon.training.config import Stage
+from protege.games.echelon.world.maps import MapMaker, OverAndOver, generate
 from protege.games.echelon.world.mechs import BLUE, NOBODY, find_roster
 from protege.games.echelon.world.voxels import World
 from protege.seeds import EVALUATION, seed_of
@@ -46,9 +46,11 @@ class _Watched:
         for b in np.flatnonzero(battles.mechs["inside"][:, 0]):
             self.arrived.setdefault(int(battles.world.seed[b]), int(battles.records["decision"][b]))
 
-    def in_time(self, seed: int) -> bool:
-        """Whether it arrived as soon as can be asked for."""
-        return seed in self.arrived and self.arrived[seed] <= ceil(ARRIVE_WITHIN * self.soonest[seed])
+
+def setting_of(stage: Stage, maps: World | None) -> Setting:
+    """What the battles of a stage have in common, on maps that are played over and over or on new ones."""
+    make: MapMaker = generate if maps is None else OverAndOver(maps)
+    return Setting(stage.roster, (stage.size, stage.size), stage.length, maps=make)
 
 
 def matches_of(stage: Stage, count: int, seed: int) -> list[Match]:
@@ -56,8 +58,7 @@ def matches_of(stage: Stage, count: int, seed: int) -> list[Match]:
     roster = find_roster(stage.roster)
     if roster.blue != roster.red:
         return [Match(seed_of(EVALUATION, seed, index)) for index in range(count)]
-    seeds = [seed_of(EVALUATION, seed, index) for index in range(count // 2)]
-    return [Match(number, swapped) for number in seeds for swapped in (False, True)]
+    return both_sides(count // 2, seed)
 
 
 def evaluate(
@@ -70,11 +71,11 @@ def evaluate(
     """
     began = time.perf_counter()
     listed = matches_of(stage, matches, seed)
-    setting = Setting(stage.roster, (stage.size, stage.size), stage.length, maps=maker_of(maps))
     watched = _Watched(pupil, cancelled or threading.Event())
-    results = play(watched, find_player(opponent), listed, setting, threads=threads)
+    results = play(watched, find_player(opponent), listed, setting_of(stage, maps), threads=threads)
     if stage.goal == "arrive":
-        points = [float(watched.in_time(match.seed)) for match in listed]
+        limits = {seed: ceil(ARRIVE_WITHIN * soonest) for seed, soonest in watched.soonest.items()}
+        points = [float(watched.arrived.get(match.seed, inf) <= limits[match.seed]) for match in listed]
     else:
         points = [points_of(stage, result) for result in results]
     low, high = wilson(sum(points), len(points))
@@ -97,12 +98,8 @@ def record_battle(
     pupil: Pupil, stage: Stage, opponent: str, path: Path, *, maps: World | None, names: tuple[str, str], seed: int
 ) -> dict[str, float]:
     """Record one held-out battle of a pupil, and how it played there; `names` are what both are called."""
-    setting = Setting(stage.roster, (stage.size, stage.size), stage.length, maps=maker_of(maps))
-    kept: dict[int, bytes] = {}
-    play(
-        pupil, find_player(opponent), [Match(seed_of(EVALUATION, seed, 0))], setting, names=names,
-        recorded=kept.__setitem__,
-    )  # fmt: skip
+    matches, kept = [Match(seed_of(EVALUATION, seed, 0))], dict[int, bytes]()
+    play(pupil, find_player(opponent), matches, setting_of(stage, maps), names=names, recorded=kept.__setitem__)
     write_recording(path, kept[0])
     return style(Recording(kept[0]), BLUE)
 

@@ -1,7 +1,7 @@
 """A training's place in a league: whom it meets, what it reports, and the copies of itself that it leaves there.
 
-`NoLeague` is the place of a training that has none, or of a stage that the league does not play. A training asks
-between rollouts for everybody's probabilities and draws by itself, so no battle waits for the league's
+Without a league, or in a stage that the league does not play, it is inactive: nobody is met, nothing is reported. A
+training asks between rollouts for everybody's probabilities and draws by itself, so no battle waits for the league's
 file. Of the learned players a line-up of a few takes part at a time, because each one that is in play is a network to
 run; over time everybody has the probability that the league gives. Opponents are known by their names, which never
 change.
@@ -19,100 +19,34 @@ from protege.games.echelon.agents.match import Player, Setting, find_player
 from protege.games.echelon.training.collect import Episode
 from protege.games.echelon.training.config import EchelonConfig, Stage, stages_of
 from protege.games.echelon.world.mechs import RED
-from protege.league.league import Opponent, open_league
+from protege.league.league import League, Opponent, open_league
 from protege.league.ledger import AGENT, Entry, Game, LeagueError
 from protege.league.matchmaking import EXPLOITERS, LEAGUE_EXPLOITER, MAIN, MAIN_EXPLOITER
 from protege.learn.state import restore_generator
 
-LINE_UP: Final = 4  # learned opponents at a time, drawn by their chances
+LINE_UP: Final = 4  # learned opponents at a time, drawn by their probabilities
 LINE_UP_ROLLOUTS: Final = 16  # until others are drawn
 ROLES: Final = {"main": MAIN, "main-exploiter": MAIN_EXPLOITER, "league-exploiter": LEAGUE_EXPLOITER}
 
 
-class NoLeague:
-    """There is no league: nobody is met, nothing is reported, no copy is left."""
-
-    active = False  # whether the league gives the opponents of this stage
-    exploits = False  # whether it begins with the main agent's weights, and again when it has done its work
-    name = ""
-
-    def enter(self, stage: Stage) -> None:
-        """A stage begins."""
-
-    def probabilities(self) -> dict[str, float]:
-        """Whom it may meet in the next rollout, and how likely each is."""
-        return {}
-
-    def find(self, name: str) -> Player:
-        """The player of this name."""
-        return find_player(name)
-
-    def report(self, episodes: Iterable[Episode]) -> None:
-        """File finished battles."""
-
-    def main(self) -> Opponent | None:
-        """The newest copy of a main agent."""
-        return None
-
-    def target(self) -> Opponent | None:
-        """The frozen main agent, if all that counts is to beat it."""
-        return None
-
-    def note_origin(self, checkpoint: Path) -> None:
-        """It begins with these weights; if they are an entry's, the league remembers whose."""
-
-    def submit(self, checkpoint: Path, step: int) -> str:
-        """Leave a copy of what it is now, as a candidate; in words."""
-        raise AssertionError("copies go to a league that gives the opponents")
-
-    def reset_due(self) -> str:
-        """Why an exploiter must begin again, or nothing."""
-        return ""
-
-    def reset(self, reason: str) -> str:
-        """The next life of an exploiter; what it is called."""
-        raise AssertionError("only exploiters begin again")
-
-    def began_another_life(self) -> bool:
-        """Whether the league knows of a life that began after the checkpoint that was restored."""
-        return False
-
-    def number(self) -> int:
-        """That no other agent of the league has."""
-        return 0
-
-    def figures(self) -> dict[str, float]:
-        """Where it stands."""
-        return {}
-
-    def summary(self) -> str:
-        """The same in words, and whom it meets."""
-        return ""
-
-    def state(self) -> dict[str, Any]:
-        """For a checkpoint; all else is in the league."""
-        return {}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """From a checkpoint."""
-
-    def close(self) -> None:
-        """Let go of the league's file."""
-
-
-class LeagueAgent(NoLeague):
+class LeagueAgent:
     """The opponents that a league has for one training. One thread at a time; other trainings may use the league."""
 
+    league: League  # if the settings name one
     agent: Entry  # what the training is in the league, once it has joined
 
     def __init__(self, league: str, role: str, stages: Iterable[Stage], runs: Path | None = None, seed: int = 0):
-        """Raises unless the league can be written to and one of the stages is what it plays."""
-        self.league, self.role = open_league(league, runs), ROLES[role]
+        """Raises unless the league can be written to and one of the stages is what it plays; "" is none."""
+        self.name, self.role = "", ROLES[role]
+        self.active = False  # whether the league gives the opponents of this stage
         self._players: dict[str, Player] = {}  # with networks, by name
         self._random = np.random.default_rng(seed)
         self._line_up: list[str] = []
         self._pool_size = self._rollouts = 0
         self._saved_life = ""  # what it was called when the checkpoint that it goes on from was written
+        if not league:
+            return
+        self.league = open_league(league, runs)
         self.name = self.league.name
         try:
             with self.league.writing():
@@ -125,16 +59,18 @@ class LeagueAgent(NoLeague):
             raise
 
     def close(self) -> None:
-        self.league.close()
+        if self.name:
+            self.league.close()
 
     def enter(self, stage: Stage) -> None:
-        self.active = not self._misfit(stage)
+        """A stage begins."""
+        self.active = bool(self.name) and not self._misfit(stage)
 
     def _misfit(self, stage: Stage) -> str:
         if stage.ground != "generated":
-            return f"league {self.league.name} plays on generated maps, the stage on ground {stage.ground!r}"
+            return f"league {self.name} plays on generated maps, the stage on ground {stage.ground!r}"
         if stage.maps:
-            return f"league {self.league.name} plays every battle on a new map, the stage on the same {stage.maps}"
+            return f"league {self.name} plays every battle on a new map, the stage on the same {stage.maps}"
         try:
             self.league.require(signature(Setting(stage.roster, (stage.size, stage.size), stage.length)))
         except LeagueError as error:
@@ -146,46 +82,54 @@ class LeagueAgent(NoLeague):
 
     def check_name(self, run: str, resume: bool) -> None:
         """Raise if a new training would inherit what another one has earned, or an old one would change its role."""
-        if not self.league.select("kind = ? AND run = ?", AGENT, run):
+        if not self.name or not self.league.select("kind = ? AND run = ?", AGENT, run):
             return
         if not resume:
             raise LeagueError(
-                f"a training {run} is in league {self.league.name} already: go on with it by --resume, "
+                f"a training {run} is in league {self.name} already: go on with it by --resume, "
                 "or choose another name with --run"
             )
         self.league.agent(run, self.role)
 
     def join(self, run: str) -> None:
         """Become an agent of the league, or the one it was before."""
-        self.agent = self.league.agent(run, self.role)
+        if self.name:
+            self.agent = self.league.agent(run, self.role)
 
     def note_origin(self, checkpoint: Path) -> None:
-        self.league.note_origin(self.agent.id, checkpoint)
+        """It begins with these weights; if they are an entry's, the league remembers whose."""
+        if self.name:
+            self.league.note_origin(self.agent.id, checkpoint)
 
     @property
-    def exploits(self) -> bool:  # type: ignore[override]
+    def exploits(self) -> bool:
+        """Whether it begins with the main agent's weights, and again when it has done its work."""
         return self.role in EXPLOITERS
 
-    def target(self) -> Opponent | None:
-        return self.main() if self.active and self.role == MAIN_EXPLOITER else None
-
     def main(self) -> Opponent | None:
+        """The newest copy of a main agent."""
         return self.league.current_main()
+
+    def target(self) -> Opponent | None:
+        """The frozen main agent, if all that counts is to beat it."""
+        return self.main() if self.active and self.role == MAIN_EXPLOITER else None
 
     # Battles.
 
     def probabilities(self) -> dict[str, float]:
+        """Whom it may meet in the next rollout, and how likely each is."""
         if not self.active:
             return {}
-        pool, chances = self.league.opponents(self.agent.id)
-        found = {entry.name: chance for entry, chance in zip(pool, chances) if entry.hash is None}
-        learned = {entry.name: chance for entry, chance in zip(pool, chances) if entry.hash is not None and chance > 0}
-        share = sum(learned.values())
+        pool, probabilities = self.league.opponents(self.agent.id)
+        met = list(zip(pool, probabilities))
+        found = {entry.name: probability for entry, probability in met if entry.hash is None}
+        learned = {entry.name: probability for entry, probability in met if entry.hash is not None and probability > 0}
+        total = sum(learned.values())
         if self._rollouts % LINE_UP_ROLLOUTS == 0 or not self._line_up or not learned.keys() >= set(self._line_up):
-            weights = [chance / share for chance in learned.values()]
+            weights = [probability / total for probability in learned.values()]
             self._line_up = self._random.choice(list(learned), LINE_UP, p=weights).tolist() if learned else []
         for name in self._line_up:
-            found[name] = found.get(name, 0.0) + share / LINE_UP
+            found[name] = found.get(name, 0.0) + total / LINE_UP
         self._players = {name: player for name, player in self._players.items() if name in found}
         self._pool_size, self._rollouts = len(pool), self._rollouts + 1
         return found
@@ -213,6 +157,9 @@ class LeagueAgent(NoLeague):
             self.agent = self.league.by_id(self.agent.id)
 
     def state(self) -> dict[str, Any]:
+        """For a checkpoint; all else is in the league."""
+        if not self.name:
+            return {}
         draws = {"random": self._random.bit_generator.state, "line_up": self._line_up, "rollouts": self._rollouts}
         return {"life": self.agent.name, "draws": draws}
 
@@ -223,25 +170,27 @@ class LeagueAgent(NoLeague):
             self._line_up, self._rollouts = list(draws["line_up"]), draws["rollouts"]
 
     def began_another_life(self) -> bool:
+        """Whether the league knows of a life that began after the checkpoint that was restored."""
         return self.exploits and self._saved_life not in ("", self.agent.name)
-
-    def number(self) -> int:
-        return self.agent.id
 
     # What it leaves there.
 
     def submit(self, checkpoint: Path, step: int) -> str:
+        """Leave a copy of what it is now, as a candidate; in words."""
         copied = self.league.submit(self.agent.id, checkpoint, step)
         return f"{copied.name} is a {copied.kind} of league {self.name}"
 
     def reset_due(self) -> str:
+        """Why an exploiter must begin again, or nothing."""
         return self.league.reset_due(self.agent.id) if self.active else ""
 
     def reset(self, reason: str) -> str:
+        """The next life of an exploiter; what it is called."""
         self.agent = self.league.reset(self.agent.id, reason)
         return self.agent.name
 
     def figures(self) -> dict[str, float]:
+        """Where it stands."""
         if not self.active:
             return {}
         rating = self.agent.rating
@@ -251,11 +200,12 @@ class LeagueAgent(NoLeague):
         }  # fmt: skip
 
     def summary(self) -> str:
+        """The same in words, and whom it meets."""
         if not self.active:
             return ""
         me, rating = self.agent, self.agent.rating
         likeliest = sorted(zip(*self.league.opponents(me.id)), key=lambda pair: -pair[1])
-        told = ", ".join(f"{entry.name} {chance:.0%}" for entry, chance in likeliest[:6])
+        told = ", ".join(f"{entry.name} {probability:.0%}" for entry, probability in likeliest[:6])
         more = f" and {len(likeliest) - 6} more" if len(likeliest) > 6 else ""
         return (
             f"{self.league.folder}, as {me.role} {me.name}, rated {rating.rating:.0f} ± {2 * rating.deviation:.0f} "
@@ -263,23 +213,8 @@ class LeagueAgent(NoLeague):
         )
 
 
-def open_place(config: EchelonConfig, folder: Path | None) -> NoLeague:
-    """The place that the settings name, before the training has joined; raises if it cannot be had."""
-    if not config.league:
-        return NoLeague()
-    return LeagueAgent(config.league, config.role, stages_of(config), folder, config.seed)
-
-
 def admit(config: EchelonConfig, run: str | None, resume: bool, folder: Path | None) -> None:
     """Raise unless a training may have its place in the league."""
-    with closing(open_place(config, folder)) as place:
-        if isinstance(place, LeagueAgent) and run is not None:
-            place.check_name(run, resume)
-
-
-def enter_league(config: EchelonConfig, folder: Path, run: str) -> NoLeague:
-    """The place of a training that has begun."""
-    place = open_place(config, folder)
-    if isinstance(place, LeagueAgent):
-        place.join(run)
-    return place
+    with closing(LeagueAgent(config.league, config.role, stages_of(config), folder)) as agent:
+        if run is not None:
+            agent.check_name(run, resume)

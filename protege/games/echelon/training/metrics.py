@@ -14,7 +14,6 @@ from protege.games.echelon.agents.match import SIMPLE
 from protege.games.echelon.task.rewards import PARTS
 from protege.games.echelon.task.teacher import LEVELS
 from protege.games.echelon.training.collect import Episode
-from protege.games.echelon.training.config import EchelonConfig
 from protege.games.echelon.world.mechs import CLASS_NAMES
 from protege.runs.metrics import Card, Column, Metric
 
@@ -55,7 +54,7 @@ METRICS: Final = (
            column=Column("Sec", 5, 9, 4)),
     *(Metric(f"reward_fraction_{part}", "fraction", f"of all absolute rewards: {part}", "rewards by part", label=part)
       for part in PARTS),
-    Metric("own_share", "fraction", "of what a mech earns by itself: the part it keeps", "schedules"),
+    Metric("own_fraction", "fraction", "of what a mech earns by itself: the part it keeps", "schedules"),
     Metric("outcome_weight", "reward", "for a victory", "schedules"),
     Metric("policy_loss", "", "clipped surrogate objective, negated", "loss", label="policy",
            column=Column("PLoss", 6, 11, 7, mean=True)),
@@ -109,11 +108,6 @@ METRICS: Final = (
 )  # fmt: skip
 
 
-def metrics_of(config: EchelonConfig) -> list[Metric]:
-    """What a training logs: those of a league only in a league."""
-    return [metric for metric in METRICS if config.league or not metric.name.startswith("league_")]
-
-
 class Windows:
     """Means over the last battles that ended, in all and by opponent."""
 
@@ -123,7 +117,6 @@ class Windows:
         self.by_class: dict[str, deque[float]] = {}  # rewards
 
     def add(self, episodes: Iterable[Episode]) -> None:
-        """Note battles that ended."""
         for episode in episodes:
             self.all.append((episode.result, episode.decisions, episode.earned))
             kind = episode.opponent if episode.opponent in (*LEVELS, *SIMPLE) else "learned"
@@ -148,7 +141,6 @@ class Windows:
         return {name: float(value) for name, value in found.items()}
 
     def state(self) -> dict[str, Any]:
-        """For a checkpoint."""
         return {
             "all": [list(row) for row in self.all],
             "by_opponent": {name: list(results) for name, results in self.by_opponent.items()},
@@ -156,7 +148,6 @@ class Windows:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """From a checkpoint."""
         self.clear()
         self.all.extend((row[0], int(row[1]), row[2]) for row in state["all"])
         for name, results in state["by_opponent"].items():
@@ -166,27 +157,22 @@ class Windows:
 
 
 class Clock:
-    """Where the wall clock of a training goes; shares add up to 1."""
+    """Where the wall clock of a training goes; fractions add up to 1."""
 
     def __init__(self) -> None:
         self.playing = self.learning = 0.0
         self.cpu = {"simulating": 0.0, "acting": 0.0, "learning": 0.0}
-        self.began = self.last = time.perf_counter()
-        self.steps = self.updates = 0
+        self.start(0, 0)
 
     def start(self, steps: int, updates: int) -> None:
-        """Count from here."""
         self.began = self.last = time.perf_counter()
         self.steps, self.updates = steps, updates
 
     def figures(self, steps: int, updates: int) -> dict[str, float]:
-        """Rates since the last call, and shares since the start."""
+        """Rates since the last call, and fractions since the start."""
         now = time.perf_counter()
         passed, self.last = max(1e-9, now - self.last), now
-        found = {
-            "agent_steps_per_s": (steps - self.steps) / passed,
-            "updates_per_s": (updates - self.updates) / passed,
-        }
+        found = {"agent_steps_per_s": (steps - self.steps) / passed, "updates_per_s": (updates - self.updates) / passed}
         self.steps, self.updates = steps, updates
         whole = max(1e-9, now - self.began)
         found |= {"time_playing": self.playing / whole, "time_learning": self.learning / whole}
@@ -195,6 +181,6 @@ class Clock:
         return found | {f"cpu_{what}": spent / used for what, spent in self.cpu.items()}
 
 
-def shares_of(parts: npt.NDArray[np.float64]) -> dict[str, float]:
-    """Absolute rewards by part as shares."""
+def fractions_of(parts: npt.NDArray[np.float64]) -> dict[str, float]:
+    """Absolute rewards by part as fractions."""
     return {f"reward_fraction_{name}": float(value) for name, value in zip(PARTS, parts / max(1e-9, parts.sum()))}

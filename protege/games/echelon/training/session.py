@@ -24,10 +24,10 @@ from protege.games.echelon.agents.pupil import KIND, Pupil, about, check_schema
 from protege.games.echelon.task.env import TASK_VERSION
 from protege.games.echelon.task.features import layout_of
 from protege.games.echelon.training.collect import BattleSource
-from protege.games.echelon.training.config import SELF, Curriculum, EchelonConfig, Stage, self_share, stages_of
+from protege.games.echelon.training.config import SELF, Curriculum, EchelonConfig, Stage, self_fraction, stages_of
 from protege.games.echelon.training.evaluation import SEED_OF_EVALUATIONS, evaluate, record_battle, summary
-from protege.games.echelon.training.league_agent import enter_league
-from protege.games.echelon.training.metrics import METRICS, SATURATED, Clock, Windows, shares_of
+from protege.games.echelon.training.league_agent import LeagueAgent
+from protege.games.echelon.training.metrics import METRICS, SATURATED, Clock, Windows, fractions_of
 from protege.games.echelon.world.mechs import find_roster
 from protege.games.echelon.world.voxels import World
 from protege.learn.optimise import find_device
@@ -99,10 +99,15 @@ class EchelonSnapshot:
 class EchelonSession(Session):
     """Squads that learn by recurrent PPO."""
 
+    step = 0  # agent-steps learned from so far
+
     def __init__(self, config: EchelonConfig, context: Context):
         self.config, self.context = config, context
         self.curriculum = Curriculum(config.stages, stages_of(config))
-        self.league = enter_league(config, context.run.path.parent, context.run.name)
+        self.league = LeagueAgent(
+            config.league, config.role, self.curriculum.stages, context.run.path.parent, config.seed
+        )
+        self.league.join(context.run.name)
         self.threads = config.threads or min(2, usable_cores())
         torch.manual_seed(config.seed)
         self.network = PilotNetwork(config.network)
@@ -112,17 +117,11 @@ class EchelonSession(Session):
         self.controls = Controls(config.ppo.learning_rate, lacks=lacks)
         self.windows, self.clock = Windows(), Clock()
         self.source: BattleSource  # once begun or restored
-        self.agent_steps = 0
         self.finished = ""
         self.success_low = 0.0  # lower end of the newest evaluation
         self.life_began = 0.0  # of an exploiter, as a fraction of the budget
         self.evaluations_since_copy = self.copied_step = 0
         self.rate = self.imitation = 0.0
-
-    @property
-    def step(self) -> int:
-        """Agent-steps learned from so far."""
-        return self.agent_steps
 
     @property
     def phase(self) -> Hashable:
@@ -135,7 +134,7 @@ class EchelonSession(Session):
 
     def scheduled(self) -> Scheduled:
         """Of the advisor, the fraction of its weight at the start."""
-        return Scheduled(self.agent_steps, 0.0, linear(self.lived(), 1.0, 0.0, self.config.imitation_share))
+        return Scheduled(self.step, 0.0, linear(self.lived(), 1.0, 0.0, self.config.imitation_fraction))
 
     def advice(self) -> float:
         """How much the advisor is imitated now."""
@@ -153,7 +152,7 @@ class EchelonSession(Session):
             self._look_around()
         elif self.league.began_another_life():
             self._begin_life()  # it was killed between the end of a life and the first checkpoint of the next
-        self.clock.start(self.agent_steps, self.learner.updates)
+        self.clock.start(self.step, self.learner.updates)
 
     def collect(self, room: Any) -> Experience:
         if opponents := self.league.probabilities():
@@ -168,7 +167,7 @@ class EchelonSession(Session):
         clock, began, spent = self.clock, time.perf_counter(), time.thread_time() + self.learner.others_cpu_s
         self.rate = self.learner.set_progress(self.lived(), self.controls.rate_factor)
         figures = self._learn() if self.controls.learning else {}
-        self.agent_steps += experience.steps
+        self.step += experience.steps
         clock.learning += time.perf_counter() - began
         clock.cpu["learning"] += time.thread_time() + self.learner.others_cpu_s - spent
         for batch in self.source.batches:
@@ -196,13 +195,13 @@ class EchelonSession(Session):
     def figures(self) -> Figures:
         rollout, batches = self.source.rollout, self.source.batches
         acted, weights = rollout.acted, batches[0].arena.weights
-        figures = self.windows.figures() | self.clock.figures(self.agent_steps, self.learner.updates)
-        figures |= shares_of(np.sum([batch.parts for batch in batches], 0)) | self.league.figures()
+        figures = self.windows.figures() | self.clock.figures(self.step, self.learner.updates)
+        figures |= fractions_of(np.sum([batch.parts for batch in batches], 0)) | self.league.figures()
         return figures | {
             "learning_rate": self.rate,
             "imitation": self.imitation,
             "entropy_weight": self.learner.entropy_weight,
-            "own_share": float(weights["own_share"][0]),
+            "own_fraction": float(weights["own_fraction"][0]),
             "outcome_weight": float(weights["outcome"][0]),
             "saturation": float((rollout.actions["move"][acted].abs() > SATURATED).float().mean()),
             "living": float(acted.float().mean()),
@@ -214,7 +213,7 @@ class EchelonSession(Session):
         stage, c = self.curriculum.stage, self.config
         self.league.enter(stage)
         if opponents := self.league.probabilities():
-            alone = self_share(c, stage)
+            alone = self_fraction(c, stage)
             others = [(name, (1.0 - alone) * probability) for name, probability in opponents.items()]
             stage = replace(stage, opponents=(*([(SELF, alone)] if alone else []), *others))
         return BattleSource(stage, self.curriculum.number, c, self.network, self.threads, self.league.find)
@@ -234,7 +233,7 @@ class EchelonSession(Session):
             self._begin_life()
         elif reason := self.curriculum.over(progress, self.success_low):
             moved = self.curriculum.move_on(progress, reason)
-            self.context.note(f"{moved} at agent-step {self.agent_steps:,}", event="stage")
+            self.context.note(f"{moved} at agent-step {self.step:,}", event="stage")
             self._renew_source()
             self.windows.clear()
         elif self.curriculum.is_last and self.success_low >= self.config.until > 0.0 and not self.advice():
@@ -244,7 +243,7 @@ class EchelonSession(Session):
     def _begin_life(self) -> None:
         """An exploiter begins with what it is to beat, and with nothing that it has learned before."""
         self.life_began = self.context.progress()
-        torch.manual_seed(self.config.seed + self.league.number())
+        torch.manual_seed(self.config.seed + self.league.agent.id)
         self.network.load_state_dict(PilotNetwork(self.config.network).state_dict())
         self._take_main_weights()
         self.learner.optimiser.forget()
@@ -279,9 +278,9 @@ class EchelonSession(Session):
         """What the pupil is now becomes a candidate."""
         with TemporaryDirectory() as folder:
             path = Path(folder) / "copy.safetensors"
-            state = self.about() | {"seed": self.config.seed, "agent_steps": self.agent_steps}
+            state = self.about() | {"seed": self.config.seed, "agent_steps": self.step}
             checkpoints.save(path, self.tensors(), state, kind=KIND, task_version=TASK_VERSION)
-            self._submit(path, self.agent_steps)
+            self._submit(path, self.step)
 
     def _submit(self, checkpoint: Path, step: int) -> None:
         self.evaluations_since_copy, self.copied_step = 0, step
@@ -310,7 +309,7 @@ class EchelonSession(Session):
             self._leave_copy()
 
     def finish(self) -> bool:
-        due = self.league.active and self.copied_step != self.agent_steps
+        due = self.league.active and self.copied_step != self.step
         if due:
             self._leave_copy()
         return due
@@ -325,7 +324,7 @@ class EchelonSession(Session):
 
     def state(self) -> dict[str, Any]:
         return {
-            "steps": self.agent_steps,
+            "steps": self.step,
             "stage": [self.curriculum.number, self.curriculum.began],
             "life": [self.life_began, self.evaluations_since_copy, self.copied_step],
             "league": self.league.state(),
@@ -340,7 +339,7 @@ class EchelonSession(Session):
         check_schema(saved, layout_of(find_roster(self.curriculum.stage.roster)))
         restore_weights(self.network, saved.tensors, "network", saved.path)
         self.learner.restore({"weights": saved.tensors, **state["learner"]})
-        self.agent_steps = state["steps"]
+        self.step = state["steps"]
         self.life_began, self.evaluations_since_copy, self.copied_step = state["life"]
         notes = []
         self.source = self._source()
@@ -387,8 +386,8 @@ class EchelonSession(Session):
     def _opponents(self, stage: Stage) -> str:
         """Who is met, in words."""
         if not self.league.active:
-            return ", ".join(f"{name} {share:g}" for name, share in stage.opponents)
-        alone = self_share(self.config, stage)
+            return ", ".join(f"{name} {weight:g}" for name, weight in stage.opponents)
+        alone = self_fraction(self.config, stage)
         return f"league {self.league.name}" + (f", and itself {alone:.0%}" if alone else "")
 
 

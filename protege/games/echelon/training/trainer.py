@@ -6,7 +6,7 @@ from protege.games.echelon.agents.pupil import KIND
 from protege.games.echelon.task.env import TASK_VERSION
 from protege.games.echelon.training.config import PRESETS, RENAMED, EchelonConfig, check, ignored
 from protege.games.echelon.training.league_agent import admit
-from protege.games.echelon.training.metrics import metrics_of
+from protege.games.echelon.training.metrics import METRICS
 from protege.games.echelon.training.session import EchelonSession
 from protege.train.session import Trainer
 
@@ -43,7 +43,7 @@ TRAINER: Final = Trainer(
     config=EchelonConfig,
     presets=PRESETS,
     learner=lambda config: "ppo",
-    metrics=metrics_of,
+    metrics=lambda config: [one for one in METRICS if config.league or not one.name.startswith("league_")],
     score="eval_success",
     session=EchelonSession,
     kind=lambda config: KIND,

@@ -29,21 +29,23 @@ class Area(NamedTuple):
 
 
 @kernel
-def box(grid: Materials, area: Area, x: int, y: int, z: int, dx: int, dy: int, dz: int, material: int) -> None:
-    """Fill a box, as far as it lies in the area."""
+def box(
+    grid: Materials,
+    area: Area,
+    x: int,
+    y: int,
+    z: int,
+    dx: int,
+    dy: int,
+    dz: int,
+    material: int,
+    in_air: bool = False,
+) -> None:
+    """Fill a box, or only what is air in it, as far as it lies in the area."""
     for k in range(max(0, z), min(HEIGHT, z + dz)):
         for j in range(max(area.y0, y), min(area.y1, y + dy)):
             for i in range(max(area.x0, x), min(area.x1, x + dx)):
-                grid[k, j, i] = material
-
-
-@kernel
-def grow(grid: Materials, area: Area, x: int, y: int, z: int, dx: int, dy: int, dz: int, material: int) -> None:
-    """Fill what is air in a box, as far as it lies in the area."""
-    for k in range(max(0, z), min(HEIGHT, z + dz)):
-        for j in range(max(area.y0, y), min(area.y1, y + dy)):
-            for i in range(max(area.x0, x), min(area.x1, x + dx)):
-                if grid[k, j, i] == AIR:
+                if not in_air or grid[k, j, i] == AIR:
                     grid[k, j, i] = material
 
 
@@ -92,7 +94,7 @@ def trees(grid: Materials, area: Area, rng: Stream, count: int, thickest: int, l
         thick, tall = between(rng, 1, thickest), between(rng, low, 7)
         x, y = place(rng, area.x0, area.x1, thick), place(rng, area.y0, area.y1, thick)
         box(grid, area, x, y, 0, thick, thick, tall, SOLID)
-        grow(grid, area, x - wider, y - wider, 3, thick + 2 * wider, thick + 2 * wider, deep, FOLIAGE)
+        box(grid, area, x - wider, y - wider, 3, thick + 2 * wider, thick + 2 * wider, deep, FOLIAGE, True)
 
 
 def somewhere(area: Area, rng: Stream, dx: int, dy: int) -> tuple[int, int]:
@@ -214,7 +216,7 @@ def servers(grid: Materials, area: Area, rng: Stream) -> None:
             if uniform(rng) < 0.7:
                 box(grid, area, x, y, 0, 2, 2, between(rng, 6, 11), REINFORCED)
                 if below(rng, 2) == 0:
-                    grow(grid, area, x + 2, y, 4, 5, 1, 1, GLASS)
+                    box(grid, area, x + 2, y, 4, 5, 1, 1, GLASS, in_air=True)
 
 
 def relay(grid: Materials, area: Area, rng: Stream) -> None:
@@ -228,7 +230,7 @@ def relay(grid: Materials, area: Area, rng: Stream) -> None:
     for _ in range(between(rng, 2, 3)):
         dx, dy = (10, 2) if below(rng, 2) == 0 else (2, 10)
         i, j = somewhere(area, rng, dx, dy)
-        grow(grid, area, i, j, between(rng, 10, 14), dx, dy, 1, SOLID)
+        box(grid, area, i, j, between(rng, 10, 14), dx, dy, 1, SOLID, in_air=True)
 
 
 def barrens(grid: Materials, area: Area, rng: Stream) -> None:
@@ -250,10 +252,8 @@ def canal(grid: Materials, area: Area, rng: Stream) -> None:
     """Water from side to side, blocks along it, bridges with stairs over it."""
     along_x, wide = below(rng, 2) == 0, between(rng, 8, 13)
     bank_x, bank_y = place(rng, area.x0 + 2, area.x1 - 2, wide), place(rng, area.y0 + 2, area.y1 - 2, wide)
-    if along_x:
-        box(grid, area, area.x0, bank_y, 0, area.x1 - area.x0, wide, 1, WATER)
-    else:
-        box(grid, area, bank_x, area.y0, 0, wide, area.y1 - area.y0, 1, WATER)
+    dx, dy = area.x1 - area.x0, area.y1 - area.y0
+    box(grid, area, *((area.x0, bank_y, 0, dx, wide) if along_x else (bank_x, area.y0, 0, wide, dy)), 1, WATER)
     for _ in range(between(rng, 10, 19)):
         tall = between(rng, 4, 9)
         any(_tank(grid, area, rng, 4, 4, tall) for _ in range(10))  # until one finds room
@@ -339,8 +339,3 @@ BRUSHES: Final = {
     "volcanic ridge": ridge, "hydroponic lab": hydroponic, "server farm": servers, "orbital relay": relay,
 }  # fmt: skip
 BIOMES: Final = tuple(BRUSHES)
-
-
-def paint_biome(grid: Materials, area: Area, rng: Stream, biome: str) -> None:
-    """Fill an empty area with this landscape; an unknown one is barren."""
-    BRUSHES.get(biome, barrens)(grid, area, rng)

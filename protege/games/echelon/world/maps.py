@@ -18,18 +18,8 @@ import numpy.typing as npt
 
 from protege import ProtegeError
 from protege.games.echelon.world import portable_math, routes
-from protege.games.echelon.world.biomes import BIOMES, Area, paint_biome
-from protege.games.echelon.world.mechs import (
-    AIR,
-    BLUE,
-    CHASSIS,
-    DIRT,
-    HEAVY,
-    REINFORCED,
-    STOPS_BODIES,
-    Members,
-    find_roster,
-)
+from protege.games.echelon.world.biomes import BIOMES, BRUSHES, Area
+from protege.games.echelon.world.mechs import AIR, BLUE, CHASSIS, DIRT, REINFORCED, STOPS_BODIES, Members, find_roster
 from protege.games.echelon.world.paths import measure_paths, path_queue
 from protege.games.echelon.world.portable_math import below, between, start_stream, uniform
 from protege.games.echelon.world.routes import Workshop, carve_corridors, finish, validate, workshop
@@ -48,7 +38,7 @@ WALL_HEIGHT: Final = 4  # as high as a heavy: nobody on the ground sees over it;
 JITTER: Final = 0.25
 TURN: Final = 0.15  # radians by which the first heading may miss the zone
 MARGIN: Final = 2.0  # between the map's corner and the first mech
-WIDEST: Final = CHASSIS[HEAVY].width
+WIDEST: Final = max(chassis.width for chassis in CHASSIS)
 COLUMNS: Final = 5  # of a formation
 SQUARE: Final = 25  # least side of a spawn square
 APART: Final = 6  # columns between the two squares at least, along each axis
@@ -85,7 +75,7 @@ def paint_landscape(world: World, b: int, shop: Workshop) -> None:
     left, chosen = list(range(len(BIOMES))), []
     for number in range(4):
         chosen.append(left.pop(below(rng, len(left))))
-        paint_biome(shop.draft, quadrant(world, b, number), rng, BIOMES[chosen[number]])
+        BRUSHES[BIOMES[chosen[number]]](shop.draft, quadrant(world, b, number), rng)
     start_stream(rng, world.seed[b], portable_math.VARIANT)
     corner, transform = below(rng, 4), below(rng, 4)
     world.material[b] = shop.draft[:, :: -1 if transform & 2 else 1, :: -1 if transform & 1 else 1]
@@ -329,14 +319,6 @@ class MapMaker(Protocol):
     def __call__(self, seeds: Seeds, size: Size, roster: str, out: World | None = None, at: Any = None) -> World: ...
 
 
-def blank(battles: int, x: int, y: int, mechs: int) -> World:
-    """Flat dirt with a zone of radius 5 in the middle; nobody is placed and no distance measured."""
-    world = empty_world(battles, (x, y), mechs)
-    world.material[:, 0] = DIRT
-    world.zone[:] = x / 2, y / 2, 5.0
-    return world
-
-
 @dataclass(frozen=True)
 class OverAndOver:
     """A few maps, each battle on one of them; the seed says on which, and is the battle's own."""
@@ -360,26 +342,23 @@ class OpenField:
 
     def __call__(self, seeds: Seeds, size: Size, roster: str, out: World | None = None, at: Any = None) -> World:
         members = find_roster(roster).members()
-        made = blank(len(seeds), *size, len(members.team))
-        for b, seed in enumerate(seeds):
-            self._make(made, b, seed, members)
-        if out is None:
-            return made
-        for name, array in out._asdict().items():
-            array[range(len(seeds)) if at is None else at] = getattr(made, name)
-        return out
+        world = empty_world(len(seeds), size, len(members.team)) if out is None else out
+        for b, seed in zip(range(len(seeds)) if at is None else at, seeds):
+            self._make(world, b, seed, members)
+        return world
 
-    def _make(self, made: World, b: int, seed: int, members: Members) -> None:
-        height, width = made.blocked.shape[1:]
-        made.seed[b] = seed
+    def _make(self, world: World, b: int, seed: int, members: Members) -> None:
+        height, width = world.blocked.shape[1:]
+        world.seed[b], world.square[b], world.facts[b], world.material[b] = seed, 0, 0, AIR
+        world.zone[b], world.material[b, 0] = (width / 2, height / 2, 5.0), DIRT
         if self.wall:
-            made.material[b, :WALL_HEIGHT, :, width // 2 - 1 : width // 2 + 1] = REINFORCED
+            world.material[b, :WALL_HEIGHT, :, width // 2 - 1 : width // 2 + 1] = REINFORCED
         dice = np.random.default_rng(seed)
         line = PITCH * (np.bincount(members.team).max() - 1)
         first = dice.uniform(EDGE, height - EDGE - line, 2)
         for mech, (team, kind, rank) in enumerate(zip(members.team, members.kind, members.rank)):
             x, y = EDGE if team == BLUE else width - EDGE, first[team] + PITCH * rank
             facing = atan2(height / 2 - y, width / 2 - x) + dice.uniform(-0.5, 0.5)
-            made.spawn[b, mech] = x, y, CHASSIS[kind].height / 2, facing
-        derive(made, b)
-        measure_paths(made, b, path_queue(width, height))
+            world.spawn[b, mech] = x, y, CHASSIS[kind].height / 2, facing
+        derive(world, b)
+        measure_paths(world, b, path_queue(width, height))

@@ -1,7 +1,7 @@
 """Every number of the game as frozen tables: materials, chassis, weapons, sensor suites, rules, rosters.
 
 `RULES` are presets: "build" is the game, "base" and "suite" keep the numbers of two older games for comparison. Kernels
-take a preset as `Tables`. Who takes part is a `Roster`; whatever depends on a member's role is derived from it.
+take a preset as a record. Who takes part is a `Roster`; whatever depends on a member's role is derived from it.
 Constants here are compiled into what `@kernel` marks; naming it makes a change in this file compile that anew.
 """
 
@@ -190,7 +190,7 @@ class Rules:
     jet_refill: float = 1 / 4
 
     vent_factor: float = 2.0  # extra dissipation while venting, as a multiple
-    hot_share: float = 0.8  # of capacity: from here on an enemy shows on any sensor
+    hot_fraction: float = 0.8  # of capacity: from here on an enemy shows on any sensor
     jam_heat: float = 3.0  # per second
     counter_heat: float = 2.0
 
@@ -213,12 +213,12 @@ class Rules:
     smoke_s: float = 10.0
     ams_s: float = 1.0
     ams_range: float = 5.5
-    ams_chance: float = 0.6
-    assist_share: float = 0.25  # damage that counts as help with a kill, as a fraction of the victim's full HP
+    ams_probability: float = 0.6
+    assist_fraction: float = 0.25  # damage that counts as help with a kill, as a fraction of the victim's full HP
     rear_factor: float = 1.5
     cos_rear: float = cosine(45.0)  # a shot that travels within this of the target's facing came from behind
     leg_height: float = 0.3  # fraction of the body, from below
-    leg_body_share: float = 0.5  # of a leg hit goes to the body as well
+    leg_body_fraction: float = 0.5  # of a leg hit goes to the body as well
     aim_spread: float = 0.75  # fraction of the half height over which hitscan aim scatters
     cos_focus_assist: float = cosine(degrees(0.2))  # kinetic weapons are drawn to a focus target within this angle
     cos_aim_assist: float = cosine(degrees(0.1))  # and to the nearest enemy within this
@@ -237,13 +237,17 @@ class Rules:
 
     zone_height: float = 5.0  # feet above this do not count in the zone
     contested_floor: float = 0.25
-    score_share: float = 0.5  # of the battle's seconds: the score to win
+    score_fraction: float = 0.5  # of the battle's seconds: the score to win
     score_ends: bool = True
     suite_tiebreak: bool = False  # at the end of time: presence, losses and damage decide, not score and HP
     hp_tolerance: float = 0.001
 
-    def tables(self) -> "Tables":
-        """The same as kernels take it."""
+    def record(self) -> "Records":
+        """The same as kernels take it: one record. A time `x_s` is also there in ticks, `x_ticks`.
+
+        Numbers are float64 or int64. `chassis` holds half_width, gait and has_ewar besides, `weapons` half_arc in
+        radians and cos_half_arc; `trigger`, (classes, weapons), is the button that fires it, or NOT_CARRIED.
+        """
         chassis = [
             _record(vars(c) | {"half_width": c.width / 2, "gait": gait_of(c), "has_ewar": kind in self.ewar})
             for kind, c in enumerate(self.chassis)
@@ -254,7 +258,11 @@ class Rules:
         trigger = np.full((len(chassis), len(weapons)), NOT_CARRIED)
         for kind, carried in enumerate(self.loadout):
             trigger[kind, list(carried)] = list(carried.values())
-        return Tables(np.concatenate(chassis), np.concatenate(weapons), _record(vars(self)), trigger)
+        numbers = _record(vars(self))[0]
+        parts = {name: numbers[name] for name in numbers.dtype.names}
+        parts |= {"chassis": np.concatenate(chassis), "weapons": np.concatenate(weapons), "trigger": trigger}
+        types = np.dtype([(name, part.dtype, part.shape) for name, part in parts.items()], align=True)
+        return np.array(tuple(parts.values()), types)
 
 
 BUILD: Final = Rules()
@@ -269,15 +277,6 @@ SUITE: Final = replace(
 RULES: Final = {rules.name: rules for rules in (BUILD, BASE, SUITE)}
 
 Records = npt.NDArray[Any]  # structured: a field for every number of a row
-
-
-class Tables(NamedTuple):
-    """The rules as kernels take them. Fields are float64 or int64; a time `x_s` is also there in ticks, `x_ticks`."""
-
-    chassis: Records  # (classes,): Chassis, and half_width, gait, has_ewar
-    weapons: Records  # (weapons,): Weapon, and half_arc in radians, cos_half_arc
-    scalars: Records  # (1,): what Rules holds besides
-    trigger: Whole  # (classes, weapons): the button that fires it, or NOT_CARRIED
 
 
 def _record(numbers: dict[str, float]) -> Records:
@@ -362,7 +361,6 @@ class Roster:
     red: Side
 
     def members(self) -> Members:
-        """One entry per mech."""
         rows: list[list[int]] = []
         packs = 0
         for team, side in ((BLUE, self.blue), (RED, self.red)):
@@ -412,7 +410,6 @@ ROSTERS: Final = {
 
 
 def find_roster(name: str) -> Roster:
-    """The roster of this name."""
     if name not in ROSTERS:
         raise ProtegeError(f"no roster is called {name!r}; there are {', '.join(ROSTERS)}")
     return ROSTERS[name]

@@ -296,7 +296,7 @@ def _repair(world: World, b: int, gait: int, queue: Queue, count: int, slack: in
 
 @kernel
 def _shortest(world: World, b: int, gait: int, y: int, x: int) -> int:
-    """The distance of a column, judged by those around it."""
+    """The distance of a column, by those around it."""
     if in_zone(world, b, y, x, world.level[b, gait, y, x]):
         return 0
     cell = next_cell(world, b, gait, world.toll[b, gait], world.distance[b, gait], y, x)

@@ -20,7 +20,7 @@ from protege.games.echelon.world.voxels import HEIGHT, NO_WAY, Materials, Small,
 from protege.kernels import kernel
 
 LANE_LAYERS: Final = 5
-LANE_SHARE: Final = 6  # hundredths of the shorter side
+LANE_PERCENT: Final = 6  # hundredths of the shorter side
 LANE_LEAST, LANE_MOST = 5, 8  # a heavy in the middle of a column takes five
 
 DIG_WIDTH: Final = 5
@@ -92,7 +92,7 @@ def carve(grid: Materials, xa: int, ya: int, xb: int, yb: int, wide: int) -> Non
 
 def lane_width(shorter: int) -> int:
     """Of corridors on a map whose shorter side this is."""
-    return max(LANE_LEAST, min(LANE_MOST, shorter * LANE_SHARE // 100))
+    return max(LANE_LEAST, min(LANE_MOST, shorter * LANE_PERCENT // 100))
 
 
 def centre_of(world: World, b: int, team: int) -> tuple[int, int]:
@@ -176,10 +176,10 @@ def mark_near(near: npt.NDArray[np.bool_], route: Indices, count: int, radius: i
 
 @kernel
 def second_route(world: World, b: int, x: int, y: int, shop: Workshop) -> int:
-    """Find the best way from here and the best other way; what they share, in thousandths of the second."""
+    """Find the best way from here and the best other way; what they have in common, in thousandths of the second."""
     height, width = world.blocked.shape[1:]
     first = trace(world, b, world.toll[b, WIDE], world.distance[b, WIDE], x, y, shop.route[0])
-    near = max(NEAR_LEAST, min(NEAR_MOST, min(height, width) * LANE_SHARE // 100))
+    near = max(NEAR_LEAST, min(NEAR_MOST, min(height, width) * LANE_PERCENT // 100))
     mark_near(shop.near, shop.route[0], first, near)
     for v in range(height):
         for u in range(width):

@@ -19,8 +19,8 @@ from protege.games.echelon.agents.match import (
     fight,
     find_player,
     play,
-    tell,
 )
+from protege.games.echelon.recordings.battle_report import report_lines
 from protege.games.echelon.recordings.recording import Recording
 from protege.games.echelon.rules.battle import BY_ELIMINATION, BY_SCORE, BY_TIME
 from protege.games.echelon.rules.events import KILL
@@ -110,7 +110,7 @@ def test_a_fight_is_recorded_and_told(tmp_path):
     row = fight("hard", "medium", out, seed=3, setting=SMALL)
     assert row["file"] == str(out) and row["bytes"] == out.stat().st_size
     assert row["winner"] in ("blue", "red", "nobody")
-    lines = tell(out)
+    lines = list(report_lines(Recording.open(out)))
     assert lines[0].startswith("hard (blue) against medium (red): 5v5, map seed ")
     ending = [line for line in lines if " wins " in line]
     assert len(ending) == 1 and (row["winner"] in ending[0])

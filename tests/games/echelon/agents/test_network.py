@@ -13,7 +13,6 @@ from protege.games.echelon.agents.network import (
     NetworkConfig,
     PilotNetwork,
     encode,
-    log_prob_of,
     numeric,
     pooled,
 )
@@ -91,7 +90,7 @@ def test_log_probs_are_the_sum_of_all_legal_choices_in_double_precision(network)
     wide = {name: array.double() if array.dtype == torch.float32 else array for name, array in seen.items()}
     with torch.no_grad():
         out, enemies, _ = double.remember(wide, torch.zeros(6, 24).double(), torch.zeros(6, 4, dtype=torch.bool))
-        c = double.chances(wide, out, enemies)
+        c = double.distribution(wide, out, enemies)
     u, p = taken["move"].double().numpy(), 1 / (1 + np.exp(-c.buttons.numpy()))
     move = -0.5 * ((u - c.mean.numpy()) / np.exp(c.log_spread.numpy())) ** 2 - c.log_spread.numpy()
     move += -0.5 * np.log(2 * np.pi) + 2 * np.log(np.cosh(u))
@@ -173,11 +172,11 @@ def test_spread_stays_within_its_bounds_and_differs_by_state(network):
     with torch.no_grad():
         wild.act_head.weight.mul_(1e4)
         out, enemies, _ = wild.remember(seen, torch.zeros(6, 24), torch.zeros(6, 4, dtype=torch.bool))
-        spread = wild.chances(seen, out, enemies).log_spread
+        spread = wild.distribution(seen, out, enemies).log_spread
     assert LOWEST_SPREAD <= spread.min() < spread.max() <= HIGHEST_SPREAD
 
 
-def test_the_likeliest_action_needs_no_chance(network):
+def test_the_likeliest_action_needs_no_random_numbers(network):
     seen, _ = made_up()
     step = {name: array[:, 0] for name, array in seen.items()}
     given = step, torch.zeros(6, 24), torch.ones(6, dtype=torch.bool)
@@ -297,9 +296,9 @@ def test_inputs_come_to_mean_zero_and_spread_one():
     assert "own.scale.mean" in network.state_dict(), "kept in checkpoints"
 
 
-def test_log_prob_of_takes_any_leading_axes(network):
+def test_log_prob_takes_any_leading_axes(network):
     seen, _ = made_up(rows=2, steps=3)
     taken, log_prob = drawn(network, seen)
     with torch.no_grad():
         out, enemies, _ = network.remember(seen, torch.zeros(2, 24), torch.zeros(2, 3, dtype=torch.bool))
-        assert torch.allclose(log_prob_of(network.chances(seen, out, enemies), taken), log_prob, atol=1e-5)
+        assert torch.allclose(network.distribution(seen, out, enemies).log_prob(taken), log_prob, atol=1e-5)

@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from protege.games.echelon.rules.battle import BY_ELIMINATION, BY_SCORE, BY_TIME
 from protege.games.echelon.rules.events import EVENT_NAMES
 from protege.games.echelon.rules.sim import Actions, Battles
-from protege.games.echelon.world.maps import blank
 from protege.games.echelon.world.mechs import (
     AIR,
     BLUE,
     BUILD,
     CHASSIS,
     DEBRIS,
+    DIRT,
     FOLIAGE,
     GLASS,
     LAVA,
@@ -30,11 +31,25 @@ from protege.games.echelon.world.mechs import (
     Rules,
     Side,
 )
-from protege.games.echelon.world.voxels import World, derive
+from protege.games.echelon.world.voxels import World, derive, empty_world
 
 BUTTON = {"primary": 0, "secondary": 1, "tertiary": 2, "special": 3, "vent": 4}
 AXIS = {"forward": 0, "strafe": 1, "vertical": 2, "turn": 3}
 STEADY = replace(BUILD, aim_spread=0.0)  # shots go to the middle of the body
+
+
+def blank(battles: int, x: int, y: int, mechs: int) -> World:
+    """Flat dirt with a zone of radius 5 in the middle; nobody is placed and no distance measured."""
+    world = empty_world(battles, (x, y), mechs)
+    world.material[:, 0] = DIRT
+    world.zone[:] = x / 2, y / 2, 5.0
+    return world
+
+
+def ended(battles: Battles) -> tuple[Any, Any]:
+    """(battles, mechs) terminated: dead, or in a battle that was decided; and truncated: alive when time ran out."""
+    alive, ending = battles.mechs["alive"] != 0, battles.records["ending"][:, None]
+    return ~alive | np.isin(ending, (BY_ELIMINATION, BY_SCORE)), alive & (ending == BY_TIME)
 
 
 def block(z: Any, y: Any, x: Any, material: int = SOLID) -> Callable[[Any], None]:

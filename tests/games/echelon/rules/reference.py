@@ -220,7 +220,7 @@ def sensor_quality(battle: Battle, mech: Mech) -> tuple[float, float]:
 
 def on_sensors(battle: Battle, mech: Mech, enemy: Mech, smoke: Pairs) -> bool:
     rules, picture = battle.rules, mech.picture
-    radiates = enemy.heat > rules.hot_share * enemy.chassis.heat_capacity or enemy.emits != "off"
+    radiates = enemy.heat > rules.hot_fraction * enemy.chassis.heat_capacity or enemy.emits != "off"
     return (
         enemy.index in picture.sees
         or mech.within(rules.radar_range * mech.suite_range * picture.quality, enemy)
@@ -271,7 +271,7 @@ def decide_end(battle: Battle) -> None:
     alive = [any(mech.alive for mech in team) for team in teams]
     if any(team and not living for team, living in zip(teams, alive)):
         battle.ending, battle.winner = BY_ELIMINATION, more(*alive)
-    elif rules.score_ends and max(battle.score) >= rules.score_share * (battle.length * DECISION_S):
+    elif rules.score_ends and max(battle.score) >= rules.score_fraction * (battle.length * DECISION_S):
         battle.ending, battle.winner = BY_SCORE, more(*battle.score)
     elif battle.decision == battle.length:
         battle.ending = BY_TIME

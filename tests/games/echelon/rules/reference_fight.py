@@ -125,7 +125,7 @@ def intercepted(battle: Battle, shot: Shot) -> bool:
         ready = defender.chassis.anti_missile and not defender.shut and not defender.timers["ams"]
         if ready and defender.within(battle.rules.ams_range, shot):
             defender.timers["ams"] = battle.rules.ams_ticks
-            if battle.draw(defender, FOR_AMS) < battle.rules.ams_chance:
+            if battle.draw(defender, FOR_AMS) < battle.rules.ams_probability:
                 battle.emit("ams_intercept", defender, shot.place, whom=shot.who, weapon=shot.weapon.id)
                 return True
     return False
@@ -367,7 +367,7 @@ def hit_directly(battle: Battle, who: Mech, target: Mech, weapon: Column, height
     boosted = target.painted_for(who)
     amount = points(weapon.damage * rear * (1 + rules.paint_bonus if boosted else 1))
     on_leg = height < rules.leg_height
-    body = points(amount * rules.leg_body_share) if on_leg else amount
+    body = points(amount * rules.leg_body_fraction) if on_leg else amount
     target.hits.append(
         Hit(
             who,

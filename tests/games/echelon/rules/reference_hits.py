@@ -102,7 +102,7 @@ def die(battle: Battle, mech: Mech, worst: Hit | None) -> None:
         helpers = [other for other in battle.team(1 - mech.team) if other is not killer]
         for helper in helpers:
             taken = mech.taken_from[helper.index]
-            if taken >= battle.rules.assist_share * mech.chassis.hp or (mech.paint and mech.paint.by is helper):
+            if taken >= battle.rules.assist_fraction * mech.chassis.hp or (mech.paint and mech.paint.by is helper):
                 battle.emit("assist", helper, mech.place, mech, amount=taken)
     if mech.paint:
         end_paint(battle, mech)

@@ -101,7 +101,7 @@ step_height                       1.1               1.1               1.1
 jet_drain                         2/3               0.0               0.0
 jet_refill                       0.25              0.25              0.25
 vent_factor                       2.0               2.0               2.0
-hot_share                         0.8               0.8               0.8
+hot_fraction                      0.8               0.8               0.8
 jam_heat                          3.0               3.0               3.0
 counter_heat                      2.0               2.0               2.0
 regen                            10.0              10.0              10.0
@@ -122,12 +122,12 @@ suppress_ticks                     24                24                24
 smoke_ticks                       200               200               200
 ams_ticks                          20                20                20
 ams_range                         5.5               5.5               5.5
-ams_chance                        0.6               0.6               0.6
-assist_share                     0.25              0.25              0.25
+ams_probability                   0.6               0.6               0.6
+assist_fraction                  0.25              0.25              0.25
 rear_factor                       1.5               1.5               1.5
 cos_rear            0.707106781186548 0.707106781186548 0.707106781186548
 leg_height                        0.3               0.3               0.3
-leg_body_share                    0.5               0.5               0.5
+leg_body_fraction                 0.5               0.5               0.5
 aim_spread                       0.75               0.5               0.5
 cos_focus_assist    0.980066577841242 0.980066577841242 0.980066577841242
 cos_aim_assist      0.995004165278026 0.995004165278026 0.995004165278026
@@ -144,7 +144,7 @@ sight_range                      40.0               1e9               1e9
 deaf_factor                       0.2               0.2               0.2
 zone_height                       5.0               1e9               1e9
 contested_floor                  0.25              0.25               0.5
-score_share                       0.5               0.5               0.5
+score_fraction                    0.5               0.5               0.5
 score_ends                          1                 1                 0
 suite_tiebreak                      0                 0                 1
 hp_tolerance                    0.001             0.001             0.001

@@ -16,7 +16,6 @@ import pytest
 
 from protege.games.echelon.rules.events import EVENT_NAMES
 from protege.games.echelon.rules.sim import Actions, Battles
-from protege.games.echelon.world.maps import blank
 from protege.games.echelon.world.mechs import (
     CHASSIS,
     FOLIAGE,
@@ -30,6 +29,7 @@ from protege.games.echelon.world.mechs import (
     find_roster,
 )
 from protege.games.echelon.world.voxels import derive
+from tests.games.echelon.rules.fields import blank
 
 FILE = Path(__file__).parents[3] / "golden" / "echelon" / "battles.json"
 BATTLES = {

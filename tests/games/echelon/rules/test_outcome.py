@@ -12,7 +12,7 @@ from protege.games.echelon.world.mechs import (
     SCOUT,
     SUITE,
 )
-from tests.games.echelon.rules.fields import act, field, mechs, placed
+from tests.games.echelon.rules.fields import act, ended, field, mechs, placed
 
 
 def test_a_lone_team_in_the_zone_scores_its_seconds():
@@ -48,7 +48,8 @@ def test_half_of_the_seconds_as_score_ends_the_battle_and_it_cannot_go_on():
     assert battles.over[0]
     record = battles.records[0]
     assert (record["ending"], record["winner"]) == (BY_SCORE, BLUE)
-    assert battles.terminated.all() and not battles.truncated.any()
+    terminated, truncated = ended(battles)
+    assert terminated.all() and not truncated.any()
     with pytest.raises(Exception, match="battle 0 is over: reset it"):
         act(battles, {})
     battles.reset()
@@ -63,7 +64,8 @@ def test_time_up_goes_by_score_then_by_hp_then_to_nobody():
         prepare(battles)
         act(battles, {})
         assert battles.records["ending"][0] == BY_TIME
-        assert battles.truncated.all() and not battles.terminated.any()
+        terminated, truncated = ended(battles)
+        assert truncated.all() and not terminated.any()
         return battles.records["winner"][0]
 
     def set_score(battles):

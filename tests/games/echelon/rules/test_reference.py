@@ -43,23 +43,23 @@ def test_the_reference_imports_nothing_from_the_product():
 
 @pytest.mark.parametrize("name", RULES)
 def test_the_reference_plays_by_the_products_numbers(name):
-    preset, tables = card.preset(name), RULES[name].tables()
+    preset, tables = card.preset(name), RULES[name].record()
     rules = {key: float(value) for key, value in vars(preset.rules).items() if key != "name"}
-    used = [key for key in tables.scalars.dtype.names or () if not key.endswith("_s")]
-    assert rules == {key: float(tables.scalars[key][0]) for key in used}
-    for columns, table in ((card.CLASSES, tables.chassis), (preset.weapons, tables.weapons)):
+    used = [key for key in tables.dtype.names or () if not key.endswith("_s") and not tables[key].ndim]
+    assert rules == {key: float(tables[key]) for key in used}
+    for columns, table in ((card.CLASSES, tables["chassis"]), (preset.weapons, tables["weapons"])):
         for column, row in zip(columns.values(), table, strict=True):
             shared = set(vars(column)) & set(table.dtype.names or ())
             assert len(shared) > 10
             assert {key: getattr(column, key) for key in shared} == {key: row[key].item() for key in shared}
     guidance = ("at_once", "straight", "ballistic", "homing")
-    assert [weapon.flight for weapon in preset.weapons.values()] == [guidance[g] for g in tables.weapons["guidance"]]
-    for kind, (column, row) in enumerate(zip(card.CLASSES.values(), tables.chassis)):
+    assert [weapon.flight for weapon in preset.weapons.values()] == [guidance[g] for g in tables["weapons"]["guidance"]]
+    for kind, (column, row) in enumerate(zip(card.CLASSES.values(), tables["chassis"])):
         assert (bool(column.anti_missile), column.name == preset.ewar) == (row["has_ams"], row["has_ewar"])
         fired = [preset.weapons[weapon].id for weapons in preset.buttons[column.name] for weapon in weapons]
         button_of = {preset.weapons[w].id: b for b, weapons in enumerate(preset.buttons[column.name]) for w in weapons}
         assert sorted(fired) == sorted(button_of)
-        assert [button_of.get(weapon, -1) for weapon in range(7)] == tables.trigger[kind].tolist()
+        assert [button_of.get(weapon, -1) for weapon in range(7)] == tables["trigger"][kind].tolist()
 
 
 def test_the_reference_has_the_products_materials_suites_and_events():

@@ -38,7 +38,7 @@ def test_a_missile_is_announced_to_its_target():
 
 @pytest.mark.parametrize(("chance", "saved"), [(1.0, True), (0.0, False)])
 def test_an_anti_missile_system_protects_its_friends(chance, saved):
-    rules = replace(STEADY, ams_chance=chance)
+    rules = replace(STEADY, ams_probability=chance)
     battles = field(
         placed(BLUE, HEAVY, 5, 20), placed(RED, MEDIUM, 16, 20, yaw=pi), placed(RED, HEAVY, 16, 24, yaw=pi), rules=rules
     )

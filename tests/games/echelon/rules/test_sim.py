@@ -27,6 +27,7 @@ from protege.games.echelon.world.mechs import (
 from tests.games.echelon.rules.fields import (
     act,
     copy_of,
+    ended,
     field,
     mechs,
     named,
@@ -89,8 +90,8 @@ def test_every_battle_ends_and_says_how():
         battles.step(random_actions(battles, rng))
         records, over = battles.records, battles.over
         assert (over == (records["ending"] != RUNNING)).all()
-        assert ((battles.terminated | battles.truncated).all(1) == over).all()
-        assert not (battles.terminated & battles.truncated).any()
+        terminated, truncated = ended(battles)
+        assert ((terminated | truncated).all(1) == over).all() and not (terminated & truncated).any()
         assert (records["decision"] <= 40).all()
         assert (
             over == ((records["decision"] == 40) | (records["score"].max(1) >= 5) | (records["living"] == 0).any(1))
@@ -226,8 +227,9 @@ def test_a_dead_mech_is_terminated_while_its_battle_goes_on():
     mechs(battles)["hp"][0] = 0.25
     battles.world.material[0, 0, 5, 5] = LAVA
     act(battles, {})
-    assert list(battles.terminated[0]) == [True, False, False]
-    assert not battles.truncated.any() and not battles.over[0]
+    terminated, truncated = ended(battles)
+    assert list(terminated[0]) == [True, False, False]
+    assert not truncated.any() and not battles.over[0]
     assert list(battles.records["living"][0]) == [1, 1]
 
 

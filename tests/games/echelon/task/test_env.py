@@ -103,7 +103,7 @@ def test_death_decision_and_time_are_told_apart():
 
 
 def test_the_outcome_pays_in_the_step_that_ends_the_battle():
-    arena = Arena(1, **SMALL, rewards=RewardConfig(own_share=1.0))
+    arena = Arena(1, **SMALL, rewards=RewardConfig(own_fraction=1.0))
     arena.battles.mechs["hp"][0, 2:] = 0.001
     arena.battles.world.material[0] = 2
     frames = idle(arena)

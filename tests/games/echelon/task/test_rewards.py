@@ -14,9 +14,9 @@ from protege.games.echelon.task.observation import make_scratch, measure_walks
 from protege.games.echelon.task.rewards import PARTS, REWARD_STATE, RewardConfig, compute_rewards, reset_reward_state
 from protege.games.echelon.world.mechs import BLUE, HEAVY, LAVA, LIGHT, MEDIUM, NOBODY, RED, SCOUT, SOLID
 from protege.games.echelon.world.paths import measure_paths, path_queue
-from tests.games.echelon.rules.fields import act, field, named, placed
+from tests.games.echelon.rules.fields import act, ended, field, named, placed
 
-PLAIN = RewardConfig(approach=1.0, own_share=1.0)  # nobody shares, so that numbers are easy to work out
+PLAIN = RewardConfig(approach=1.0, own_fraction=1.0)  # nobody shares, so that numbers are easy to work out
 LENGTH = 100  # decisions: 25 s, so that 12.5 points of score win
 TO_WIN = 12.5
 
@@ -67,18 +67,18 @@ class Purse:
 
 
 def test_weights_move_from_first_to_last_and_stay():
-    config = RewardConfig(outcome_first=0.0, outcome=1.0, own_share_first=1.0, own_share=0.5, settled=0.5)
-    for progress, outcome, own_share in ((0.0, 0.0, 1.0), (0.25, 0.5, 0.75), (0.5, 1.0, 0.5), (1.0, 1.0, 0.5)):
+    config = RewardConfig(outcome_first=0.0, outcome=1.0, own_fraction_first=1.0, own_fraction=0.5, settled=0.5)
+    for progress, outcome, own_fraction in ((0.0, 0.0, 1.0), (0.25, 0.5, 0.75), (0.5, 1.0, 0.5), (1.0, 1.0, 0.5)):
         weights = config.weights(progress)[0]
-        assert (weights["outcome"], weights["own_share"]) == pytest.approx((outcome, own_share))
+        assert (weights["outcome"], weights["own_fraction"]) == pytest.approx((outcome, own_fraction))
         assert weights["kill"] == config.kill
 
 
 def test_a_config_that_pays_helpers_more_than_killers_is_refused():
     with pytest.raises(ProtegeError, match="must pay less than the kill; got 0.5 and 0.2"):
         RewardConfig(assist=0.5)
-    with pytest.raises(ProtegeError, match=r"own_share must be in \[0, 1\]; got 1.5"):
-        RewardConfig(own_share=1.5)
+    with pytest.raises(ProtegeError, match=r"own_fraction must be in \[0, 1\]; got 1.5"):
+        RewardConfig(own_fraction=1.5)
 
 
 def test_fighting_is_small_beside_the_objective():
@@ -94,10 +94,10 @@ def test_the_card_lists_every_weight():
     card = (Path(__file__).parents[4] / "docs" / "echelon.md").read_text()
     text = card[card.index("## Rewards") :]
     for name, value in vars(RewardConfig()).items():
-        if name.removesuffix("_first") not in ("outcome", "own_share"):
+        if name.removesuffix("_first") not in ("outcome", "own_fraction"):
             assert f"| {name} | {value} |" in text
     first, last = RewardConfig().weights(0.0)[0], RewardConfig().weights(1.0)[0]
-    for name in ("outcome", "own_share"):
+    for name in ("outcome", "own_fraction"):
         assert f"| {name}_first, {name} | {first[name]}, {last[name]} |" in text
 
 
@@ -165,7 +165,7 @@ def test_a_draw_pays_nobody():
 
 
 def test_the_team_shares_what_its_members_earn_the_dead_included():
-    config = replace(PLAIN, own_share=0.7)
+    config = replace(PLAIN, own_fraction=0.7)
     mechs = [
         placed(BLUE, MEDIUM, 10, 20),
         placed(BLUE, SCOUT, 5, 5),
@@ -221,10 +221,10 @@ def test_at_a_true_end_the_potential_is_0_and_at_a_cut_it_is_not():
     decided.battles.mechs["material"][0, 1] = LAVA
     decided.battles.world.material[0, 0, 36:40, 36:40] = LAVA
     decided.act()
-    assert decided.battles.over[0] and decided.battles.terminated[0].all()
+    assert decided.battles.over[0] and ended(decided.battles)[0].all()
     assert decided.total(0, "approach", 0.995) == pytest.approx(-first, abs=1e-6)
     cut, first = wander(1, 6, length=6)
-    assert cut.battles.over[0] and cut.battles.truncated[0].all()
+    assert cut.battles.over[0] and ended(cut.battles)[1].all()
     assert cut.battles.records["winner"][0] == NOBODY
     assert cut.total(0, "approach", 0.995) == pytest.approx(0.995**6 * cut.potential[0] - first, abs=1e-6)
 
@@ -233,7 +233,7 @@ def test_who_is_near_the_zone_when_time_ends_has_no_more_than_who_is_there_at_an
     won, first = wander(1, 5, length=6)
     won.battles.records["score"][0, BLUE] = 0.001  # a lead, far from what it takes to win
     won.act()
-    assert won.battles.over[0] and won.battles.truncated[0].all() and won.battles.records["winner"][0] == BLUE
+    assert won.battles.over[0] and ended(won.battles)[1].all() and won.battles.records["winner"][0] == BLUE
     assert won.total(0, "approach", 0.995) == pytest.approx(-first, abs=1e-6)
 
 

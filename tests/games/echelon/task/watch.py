@@ -20,7 +20,6 @@ from protege.games.echelon.task.observation import (
     Scratch,
     empty_observation,
     make_scratch,
-    measure_walks,
     observe,
 )
 from protege.games.echelon.world.paths import measure_paths, path_queue
@@ -43,7 +42,6 @@ class Watch:
 
     def look(self) -> Observation:
         records, world, scratch = self.battles.records, self.battles.world, self.scratch
-        measure_walks(records, world, scratch.walk, 0, self.battles.count)
         observe(records, world, scratch, self.observation, 0, self.battles.count)
         return self.observation
 

@@ -14,7 +14,7 @@ from protege.games.echelon.rules.battle import BY_TIME
 from protege.games.echelon.rules.sim import Battles
 from protege.games.echelon.task import features as at
 from protege.games.echelon.task.teacher import Teacher
-from protege.games.echelon.training.collect import BattleBatch, BattleSource, maker_of, maps_of
+from protege.games.echelon.training.collect import BattleBatch, BattleSource, maps_of
 from protege.games.echelon.training.config import (
     PRESETS,
     SELF,
@@ -25,6 +25,7 @@ from protege.games.echelon.training.config import (
     find_stage,
     stages_of,
 )
+from protege.games.echelon.training.evaluation import setting_of
 from protege.games.echelon.world.maps import WALL_HEIGHT, OpenField, OverAndOver
 from protege.games.echelon.world.mechs import BLUE, HEAVY, MEDIUM, NOBODY, RED, REINFORCED, SCOUT
 from protege.learn.ppo import PPOConfig
@@ -178,7 +179,7 @@ def test_rewards_follow_the_schedule_of_the_training(network):
     shares = []
     for progress in (0.0, 0.25, 1.0):
         source.play(progress)
-        shares.append(float(source.batches[0].arena.weights["own_share"][0]))
+        shares.append(float(source.batches[0].arena.weights["own_fraction"][0]))
     assert shares == [1.0, 0.75, 0.5]
 
 
@@ -286,7 +287,7 @@ def test_stages_on_few_maps_train_and_are_evaluated_on_the_same(network):
     assert maps is not None
     for batch in source.batches:
         assert (batch.arena.battles.world.spawn == maps.spawn[0]).all()
-    evaluated = maker_of(source.maps)([5, 6], (40, 40), "2v2")
+    evaluated = setting_of(stage, source.maps).maps([5, 6], (40, 40), "2v2")
     assert (evaluated.spawn == maps.spawn[0]).all()
 
 
@@ -299,12 +300,12 @@ def test_stages_on_few_maps_train_and_are_evaluated_on_the_same(network):
         ({"deterministic": True}, "budget in agent-steps"),
         ({"deterministic": True, "agent_steps": 1, "device": "cuda"}, "leave out --device cuda"),
         ({"minutes": 0.0}, "--imitation falls .* add --minutes 60 or --agent-steps"),
-        ({"minutes": 0.0, "imitation": 0.0, "stages": ("O1", "O2")}, "--stages end by shares of a budget"),
+        ({"minutes": 0.0, "imitation": 0.0, "stages": ("O1", "O2")}, "--stages end by fractions of a budget"),
         ({"horizon": 10}, "multiple of 4"),
         ({"ppo": PPOConfig(gamma=0.9)}, "discount alike"),
         ({"ppo": PPOConfig(prediction=0.1)}, "go together"),
         ({"stages": ("O8",)}, "no stage is called 'O8'"),
-        ({"opponents": ("hard=no",)}, "NAME or NAME=SHARE"),
+        ({"opponents": ("hard=no",)}, "NAME or NAME=WEIGHT"),
         ({"eval_matches": 3}, "both sides"),
     ],
 )

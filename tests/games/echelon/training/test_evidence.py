@@ -91,7 +91,7 @@ def test_logged_rates_and_entropy_follow_the_minutes(tmp_path, monkeypatch):
 def test_a_stage_that_is_passed_gives_way_and_a_resume_stays_in_the_next(tmp_path, monkeypatch):
     monkeypatch.setattr("protege.train.loop.LOG_SECONDS", 0.0)
     # One mech without enemies wins always: 2 of 2, and at least 0.34.
-    easy = Stage("1v0", 40, 8, (("idle", 1.0),), ("idle",), gate=0.3, share=1.0)
+    easy = Stage("1v0", 40, 8, (("idle", 1.0),), ("idle",), gate=0.3, fraction=1.0)
     monkeypatch.setitem(STAGES, "first", easy)
     monkeypatch.setitem(STAGES, "second", replace(easy, size=48, gate=2.0))
     config = replace(

@@ -24,7 +24,7 @@ from protege.games.echelon.task.env import TASK_VERSION, Arena
 from protege.games.echelon.task.features import layout_of
 from protege.games.echelon.training import config as settings
 from protege.games.echelon.training.collect import BattleBatch, BattleSource, NetworkOpponent
-from protege.games.echelon.training.config import BadTraining, EchelonConfig, Stage, check, find_stage, self_share
+from protege.games.echelon.training.config import BadTraining, EchelonConfig, Stage, check, find_stage, self_fraction
 from protege.games.echelon.training.league_agent import LeagueAgent
 from protege.games.echelon.training.trainer import TRAINER
 from protege.games.echelon.world.mechs import find_roster
@@ -215,7 +215,7 @@ def test_a_league_that_does_not_fit_is_refused_before_anything_is_made(tmp_path,
 
 
 def test_stages_that_the_league_does_not_play_keep_their_own_opponents(tmp_path, monkeypatch):
-    monkeypatch.setitem(settings.STAGES, "pair", replace(DUEL, roster="2v2", size=48, share=0.5))
+    monkeypatch.setitem(settings.STAGES, "pair", replace(DUEL, roster="2v2", size=48, fraction=0.5))
     notes = Notes()
     with make_duels(tmp_path) as league:
         train(TRAINER, replace(TINY, stages=("pair", "duel")), notes, name="pilots", folder=tmp_path)
@@ -379,7 +379,7 @@ def test_a_kill_leaves_a_league_that_another_training_uses_meanwhile(tmp_path):
 # --- whom a batch meets -----------------------------------------------------------------------------------------------
 
 
-def test_few_learned_players_are_met_at_a_time_and_over_time_all_by_their_chances(tmp_path, monkeypatch):
+def test_few_learned_players_are_met_at_a_time_and_over_time_all_by_their_probabilities(tmp_path, monkeypatch):
     monkeypatch.setattr("protege.games.echelon.training.league_agent.LINE_UP_ROLLOUTS", 1)
     with make_duels(tmp_path) as league, closing(LeagueAgent("mine", "main", [DUEL], tmp_path, 1)) as league_agent:
         for number in range(8):
@@ -405,7 +405,7 @@ def test_few_learned_players_are_met_at_a_time_and_over_time_all_by_their_chance
 def test_who_is_in_a_battle_stays_until_it_ends_and_then_others_come():
     batch = BattleBatch(replace(DUEL, opponents=(("medium", 1.0),)), TINY, 4, 0, None)
     batch.meet({"easy": 0.5, "hard": 0.5})
-    assert {batch.names[n] for n in batch.opponent} == {"medium"} and batch.shares.tolist() == [0.5, 0.5, 0.0]
+    assert {batch.names[n] for n in batch.opponent} == {"medium"} and batch.probabilities.tolist() == [0.5, 0.5, 0.0]
     batch.begin_anew()
     assert {batch.names[n] for n in batch.opponent} <= {"easy", "hard"} and batch.fresh.all()
     batch.meet({"easy": 0.5, "hard": 0.5})
@@ -445,7 +445,7 @@ def test_settings_that_contradict_the_league_are_refused(change, message):
 
 
 def test_battles_of_the_pupil_against_itself_may_be_a_part():
-    assert self_share(TINY, find_stage("pack")) == 0.25, "as the stage has it"
-    assert self_share(TINY, DUEL) == 0.0
-    assert self_share(replace(TINY, opponents=("self=0.1",)), DUEL) == 0.1
-    assert self_share(replace(TINY, role="main-exploiter"), find_stage("pack")) == 0.0
+    assert self_fraction(TINY, find_stage("pack")) == 0.25, "as the stage has it"
+    assert self_fraction(TINY, DUEL) == 0.0
+    assert self_fraction(replace(TINY, opponents=("self=0.1",)), DUEL) == 0.1
+    assert self_fraction(replace(TINY, role="main-exploiter"), find_stage("pack")) == 0.0

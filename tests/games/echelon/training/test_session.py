@@ -13,7 +13,7 @@ from protege.games.echelon.rules.battle import BY_ELIMINATION, BY_SCORE
 from protege.games.echelon.training.config import STAGES, Stage
 from protege.games.echelon.training.evaluation import KILL_WITHIN, points_of
 from protege.games.echelon.training.evaluation import evaluate as evaluate_pupil
-from protege.games.echelon.training.metrics import METRICS, Clock, Windows, shares_of
+from protege.games.echelon.training.metrics import METRICS, Clock, Windows, fractions_of
 from protege.games.echelon.training.trainer import TRAINER
 from protege.games.echelon.world.mechs import BLUE, RED
 from protege.learn.optimise import LearningFailed, NoSuchDevice
@@ -108,10 +108,10 @@ def test_a_run_may_go_on_with_other_battles_and_opponents(tmp_path, brief, more)
         assert set(batch["names"]) == {"easy", "hard"}, "who was met before is met no more"
 
 
-def test_the_teacher_switch_knows_shares_of_the_weight_at_the_start(tmp_path, brief, monkeypatch):
+def test_the_teacher_switch_knows_fractions_of_the_weight_at_the_start(tmp_path, brief, monkeypatch):
     monkeypatch.setattr("protege.train.loop.LOG_SECONDS", 0.0)
     notes = Notes()
-    config = replace(brief, imitation=3.0, imitation_share=1e9)  # as good as constant
+    config = replace(brief, imitation=3.0, imitation_fraction=1e9)  # as good as constant
     train(TRAINER, config, notes, name="advised", folder=tmp_path, prepare=lambda run: run.send("teacher", step=-1))
     assert [figures["imitation"] for figures in notes.figures][:2] == pytest.approx([3.0, 0.95 * 3.0])
     assert "teacher 95 %, fixed" in notes.notes and {"teacher", "teacher_off", "teacher_only"} <= set(notes.controls)
@@ -151,12 +151,12 @@ def test_a_device_that_is_not_there_is_refused(tmp_path):
 def test_stages_follow_each_other_when_their_share_is_used_up(tmp_path, monkeypatch):
     from protege.games.echelon.training import config as settings
 
-    duel = Stage("1v1", 40, 16, (("idle", 1.0),), ("idle",), share=0.4)
+    duel = Stage("1v1", 40, 16, (("idle", 1.0),), ("idle",), fraction=0.4)
     monkeypatch.setitem(settings.STAGES, "duel", duel)
     monkeypatch.setitem(settings.STAGES, "pair", replace(duel, roster="2v2", size=48))
     notes = Notes()
     run = train(TRAINER, replace(TINY, stages=("duel", "pair"), imitation=0.0), notes, name="two", folder=tmp_path)
-    assert any("duel ends (its share of the budget is used up); pair begins" in note for note in notes.notes)
+    assert any("duel ends (its fraction of the budget is used up); pair begins" in note for note in notes.notes)
     assert load(run.last).state["session"]["stage"][0] == 1
     assert any(event.kind == "stage" for event in run.metrics.events())
 
@@ -223,7 +223,7 @@ def test_windows_come_back_from_a_checkpoint():
         "win_rate": 0.5, "battle_length": 20.0, "battle_reward": 0.5, "win_hard": 1.0, "win_easy": 0.0,
         "reward_scout": 3.0, "reward_heavy": 1.0,
     }  # fmt: skip
-    assert shares_of(torch.tensor([1.0, 3.0] + [0.0] * 7).double().numpy())["reward_fraction_presence"] == 0.75
+    assert fractions_of(torch.tensor([1.0, 3.0] + [0.0] * 7).double().numpy())["reward_fraction_presence"] == 0.75
     assert Clock().figures(0, 0)["time_else"] == 1.0
 
 

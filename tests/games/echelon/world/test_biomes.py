@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from protege.games.echelon.world.biomes import BIOMES, Area, box, grow, paint_biome, place, stairs, tunnel
+from protege.games.echelon.world.biomes import BIOMES, BRUSHES, Area, box, place, stairs, tunnel
 from protege.games.echelon.world.mechs import AIR, FOLIAGE, GLASS, LAVA, REINFORCED, SOLID, STOPS_BODIES, WATER
 from protege.games.echelon.world.portable_math import start_stream
 from protege.games.echelon.world.voxels import HEIGHT
@@ -16,7 +16,7 @@ def painted(biome, seed=0, side=SIDE, margin=5):
     """A landscape in an area with this margin around it: the area's voxels (z, y, x)."""
     grid, rng = np.zeros((HEIGHT, side + 2 * margin, side + 2 * margin), np.uint8), np.zeros(1, np.uint64)
     start_stream(rng, np.uint64(seed), 0)
-    paint_biome(grid, Area(margin, margin, margin + side, margin + side), rng, biome)
+    BRUSHES[biome](grid, Area(margin, margin, margin + side, margin + side), rng)
     inside = grid[:, margin : margin + side, margin : margin + side].copy()
     grid[:, margin : margin + side, margin : margin + side] = AIR
     assert not grid.any(), f"{biome} leaves its area"
@@ -49,10 +49,6 @@ def test_a_landscape_is_its_seeds_alone_and_fits_any_quadrant(biome):
     assert biome == "mining pit" or (painted(biome, 3) != painted(biome, 4)).any()
     for side in (16, 24, 110):
         assert painted(biome, 5, side=side).any()
-
-
-def test_an_unknown_landscape_is_barren():
-    assert (painted("swamp", 7) == painted("barrens", 7)).all()
 
 
 def test_urban_blocks_stand_around_glass_courtyards():
@@ -241,7 +237,7 @@ def test_a_box_is_cut_off_at_the_area_and_growth_leaves_what_is_there():
     grid, area = empty()
     box(grid, area, 0, 4, 18, 4, 3, 9, SOLID)
     assert (grid == SOLID).sum() == 2 * 3 * 2  # columns 2 and 3, rows 4 to 6, layers 18 and 19
-    grow(grid, area, 0, 0, 18, 12, 12, 1, FOLIAGE)
+    box(grid, area, 0, 0, 18, 12, 12, 1, FOLIAGE, in_air=True)
     assert (grid == SOLID).sum() == 12 and (grid == FOLIAGE).sum() == 64 - 6
 
 

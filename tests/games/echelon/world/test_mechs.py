@@ -135,7 +135,7 @@ def test_only_lava_debris_and_water_do_something_to_feet():
 
 
 def test_weapons_do_what_they_should_per_second():
-    weapons = BUILD.tables().weapons
+    weapons = BUILD.record()["weapons"]
     damage = weapons["damage"] / weapons["cooldown_s"]
     heat = weapons["heat"] / weapons["cooldown_s"]
     # 14 / 0.6, 4 / 0.15, 40 / 3, 50 / 4, 8 / 0.2; and 22 / 0.6, 10 / 0.15, 45 / 3, 15 / 4, 6 / 0.2
@@ -146,26 +146,25 @@ def test_weapons_do_what_they_should_per_second():
 
 
 def test_times_are_there_in_whole_ticks_too():
-    tables = BUILD.tables()
-    assert tables.weapons["cooldown_ticks"].tolist() == [12, 3, 60, 80, 4, 20, 100]
-    numbers = tables.scalars[0]
-    assert (numbers["paint_ticks"], numbers["suppress_ticks"], numbers["knockdown_ticks"]) == (100, 24, 60)
+    tables = BUILD.record()
+    assert tables["weapons"]["cooldown_ticks"].tolist() == [12, 3, 60, 80, 4, 20, 100]
+    assert [int(tables[name]) for name in ("paint_ticks", "suppress_ticks", "knockdown_ticks")] == [100, 24, 60]
 
 
 def test_arcs_are_halved_and_their_cosines_exact():
-    weapons = BUILD.tables().weapons
+    weapons = BUILD.record()["weapons"]
     assert np.degrees(weapons["half_arc"]).round(9).tolist() == [60.0, 45.0, 90.0, 30.0, 45.0, 30.0, 90.0]
     assert weapons["cos_half_arc"][[LASER, MISSILE]].tolist() == [0.5, 0.0]
 
 
 def test_a_medium_paints_and_shoots_by_separate_buttons():
-    trigger = BUILD.tables().trigger
+    trigger = BUILD.record()["trigger"]
     assert trigger[MEDIUM, [LASER, PAINTER, AUTOCANNON, SMOKE]].tolist() == [PRIMARY, SECONDARY, TERTIARY, SPECIAL]
-    assert BASE.tables().trigger[MEDIUM, [PAINTER, AUTOCANNON]].tolist() == [TERTIARY, TERTIARY]
+    assert BASE.record()["trigger"][MEDIUM, [PAINTER, AUTOCANNON]].tolist() == [TERTIARY, TERTIARY]
 
 
 def test_each_class_carries_its_weapons():
-    trigger = BUILD.tables().trigger
+    trigger = BUILD.record()["trigger"]
     carried = [[weapon for weapon in range(7) if trigger[kind, weapon] != NOT_CARRIED] for kind in range(4)]
     assert carried == [
         [PAINTER, SMOKE],
@@ -176,9 +175,9 @@ def test_each_class_carries_its_weapons():
 
 
 def test_electronic_warfare_is_the_scouts_and_in_suite_the_lights_instead_of_its_smoke():
-    assert BUILD.tables().chassis["has_ewar"].tolist() == [1, 0, 0, 0]
-    assert SUITE.tables().chassis["has_ewar"].tolist() == [0, 1, 0, 0]
-    assert SUITE.tables().trigger[LIGHT, SMOKE] == NOT_CARRIED
+    assert BUILD.record()["chassis"]["has_ewar"].tolist() == [1, 0, 0, 0]
+    assert SUITE.record()["chassis"]["has_ewar"].tolist() == [0, 1, 0, 0]
+    assert SUITE.record()["trigger"][LIGHT, SMOKE] == NOT_CARRIED
 
 
 def test_presets_differ_from_the_game_only_where_they_mean_to():
@@ -196,13 +195,14 @@ def test_presets_differ_from_the_game_only_where_they_mean_to():
 
 
 def test_tables_hold_every_number_of_the_rules_as_doubles_or_whole_numbers():
-    tables = BUILD.tables()
-    for table in (tables.chassis, tables.weapons, tables.scalars):
-        assert {entry[1] for entry in table.dtype.descr} <= {"<f8", "<i8"}
+    tables = BUILD.record()
+    parts = [tables.dtype, tables["chassis"].dtype, tables["weapons"].dtype]
+    kinds = [part[name].base for part in parts for name in part.names or ()]
+    assert {kind.str for kind in kinds if kind.names is None} == {"<f8", "<i8"}
     numbers = {field.name for field in dataclasses.fields(BUILD)} - {"name", "chassis", "weapons", "loadout", "ewar"}
-    assert numbers <= {entry[0] for entry in tables.scalars.dtype.descr}
-    assert tables.chassis["hp"].tolist() == [60.0, 80.0, 150.0, 200.0]
-    assert tables.chassis["half_width"].tolist() == [0.6, 0.75, 1.25, 1.75]
+    assert numbers <= set(tables.dtype.names or ())
+    assert tables["chassis"]["hp"].tolist() == [60.0, 80.0, 150.0, 200.0]
+    assert tables["chassis"]["half_width"].tolist() == [0.6, 0.75, 1.25, 1.75]
 
 
 def test_only_the_heavy_needs_the_wide_footprint():

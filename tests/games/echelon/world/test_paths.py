@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protege.games.echelon.world.maps import blank
 from protege.games.echelon.world.mechs import (
     AIR,
     BUILD,
@@ -41,6 +40,7 @@ from protege.games.echelon.world.paths import (
     waypoint,
 )
 from protege.games.echelon.world.voxels import HEIGHT, MOST_CHANGES, NO_LEVEL, NO_WAY, derive, set_voxel
+from tests.games.echelon.rules.fields import blank
 
 EXACT = 0  # slack
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from protege.games.echelon.world import routes
-from protege.games.echelon.world.maps import blank
 from protege.games.echelon.world.mechs import AIR, DIRT, GLASS, REINFORCED, SOLID, WIDE
 from protege.games.echelon.world.paths import WALL
 from protege.games.echelon.world.routes import (
@@ -27,6 +26,7 @@ from protege.games.echelon.world.routes import (
     workshop,
 )
 from protege.games.echelon.world.voxels import HEIGHT
+from tests.games.echelon.rules.fields import blank
 
 SIDE = 60
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from protege.games.echelon.world.maps import blank
 from protege.games.echelon.world.mechs import (
     AIR,
     DEBRIS,
@@ -17,6 +16,7 @@ from protege.games.echelon.world.mechs import (
     WATER,
 )
 from protege.games.echelon.world.voxels import HEIGHT, MOST_CHANGES, damage_voxel, derive, set_voxel
+from tests.games.echelon.rules.fields import blank
 
 
 def expected(material):
