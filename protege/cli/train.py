@@ -1,6 +1,5 @@
 """`protege train`: settings typed, stored or preset, a run with its console and page, and what to do next."""
 
-import json
 import math
 import shlex
 import time
@@ -11,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
+import msgspec
 import tyro
 from tyro.conf import FlagCreatePairsOff
 
@@ -18,11 +18,11 @@ from protege import ProtegeError
 from protege.cli.evaluate import measure_all
 from protege.cli.options import extended, given
 from protege.cli.page import page_beside
-from protege.cli.tables import print_table
+from protege.cli.tables import print_json, print_table
 from protege.games import Game
+from protege.runs.run import Run, RunError, Training, flat, list_runs, open_run, plain, runs_folder
 
 if TYPE_CHECKING:
-    from protege.runs.run import Run
     from protege.train.session import Trainer
 
 PRESET: Final = "laptop"  # where a game has one of this name, else its first
@@ -59,13 +59,8 @@ def run_train(game: Game, arguments: Sequence[str]) -> int:
         )  # fmt: skip
         figures = _compare(game, run, command)
         _print_next_steps(game, trainer, run, command)
-        if command.json:
-            spent = {"seconds": time.monotonic() - began, "cpu_seconds": time.process_time()}
-            print(json.dumps(asdict(run.summary()) | spent | figures))
-    return 0
-
-
-# --- settings --------------------------------------------------------------------------------------------------------
+        spent = {"seconds": time.monotonic() - began, "cpu_seconds": time.process_time()}
+        return print_json(command, asdict(run.summary()) | spent | figures)
 
 
 def read_options(game: Game, trainer: "Trainer", arguments: Sequence[str]) -> Any:
@@ -118,8 +113,6 @@ def _length(trainer: "Trainer", config: Any) -> str:
 
 def refuse_ignored(trainer: "Trainer", config: Any, arguments: Sequence[str]) -> None:
     """Raise if a setting was typed that has no effect beside the others, and name the one that would."""
-    from protege.runs.run import flat, plain
-
     known = {f"--{name.replace('_', '-')}" for name in flat(plain(config))}
     for word in arguments:
         flag = word.partition("=")[0].replace("_", "-").replace("--no-", "--").replace(".no-", ".")
@@ -135,8 +128,6 @@ def refuse_ignored(trainer: "Trainer", config: Any, arguments: Sequence[str]) ->
 
 def latest_run(game: str, folder: str | Path | None, learner: str = "") -> str:
     """The run that was started last, of those of a game and, if it matters, a learner."""
-    from protege.runs.run import RunError, list_runs, runs_folder
-
     place = Path(folder) if folder else None
     found = [run.name for run in list_runs(place) if run.game == game and learner in ("", run.learner)]
     if not found:
@@ -147,10 +138,6 @@ def latest_run(game: str, folder: str | Path | None, learner: str = "") -> str:
 
 def stored_config(name: str, folder: str | Path | None, trainer: "Trainer") -> Any:
     """The settings a run was last trained with."""
-    import msgspec
-
-    from protege.runs.run import RunError, flat, open_run, plain
-
     with open_run(name, Path(folder) if folder else None) as run:
         info = run.info()
     if info.game != trainer.game:
@@ -189,16 +176,12 @@ def _nested(settings: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-# --- a training ------------------------------------------------------------------------------------------------------
-
-
 def trained(
     trainer: "Trainer", config: Any, began: float, ending: ExitStack, *, name: str | None, resume: bool,
     runs: Path | None, dashboard: bool, place: str = "", wandb: bool = False,
-) -> "Run":  # fmt: skip
+) -> Run:  # fmt: skip
     """A training with its console, its page and its mirrors; returns the run when it has ended."""
     from protege.cli.console import TrainingConsole
-    from protege.runs.run import Training
     from protege.runs.trackers import attach_mirrors, check_wandb
     from protege.train.loop import train
 
@@ -223,15 +206,10 @@ def _print_estimate(trainer: "Trainer", command: Any) -> int:
 
     figures = estimate(trainer, command.config, command.runs)
     print_table("Nothing was trained. A real start would need about:", (), [[k, v] for k, v in figures.items()])
-    if command.json:
-        print(json.dumps(figures))
-    return 0
+    return print_json(command, figures)
 
 
-# --- afterwards ------------------------------------------------------------------------------------------------------
-
-
-def _compare(game: Game, run: "Run", command: Any) -> dict[str, Any]:
+def _compare(game: Game, run: Run, command: Any) -> dict[str, Any]:
     """Measure the pupil beside its teachers; its own figures, or none."""
     games = command.compare if game.teachers else 0
     if not games or run.status() == "stopped":  # who stops a training does not want to wait
@@ -246,7 +224,7 @@ def _compare(game: Game, run: "Run", command: Any) -> dict[str, Any]:
     return pupil
 
 
-def _print_next_steps(game: Game, trainer: "Trainer", run: "Run", command: Any) -> None:
+def _print_next_steps(game: Game, trainer: "Trainer", run: Run, command: Any) -> None:
     named = run.name + kept_at(command.runs)
     usual = trainer.presets.get(default_preset(trainer), command.config)
     longer = minutes_for_more(run, command.config.minutes or usual.minutes or 10)
@@ -264,7 +242,7 @@ def print_next_steps(steps: Sequence[tuple[str, str]]) -> None:
         print(f"{label + ':':<19} {command}")
 
 
-def minutes_for_more(run: "Run", more: float) -> int:
+def minutes_for_more(run: Run, more: float) -> int:
     """The budget with which a run goes on for so many minutes more: budgets are those of whole runs."""
     from protege.runs.checkpoints import load
 
