@@ -98,9 +98,6 @@ def run_group(group: str, words: Sequence[str]) -> int:
     return run_command(COMMANDS[inside[second]], inside[second], rest)
 
 
-# --- commands of games -----------------------------------------------------------------------------------------------
-
-
 def offers(command: str) -> list[Game]:
     """The built-in games that have a command."""
     return [game for game in games().values() if command in EVERY_GAME or command in game.commands]
@@ -141,9 +138,6 @@ def _help_for_games(command: str, offered: Sequence[Game], code: int) -> int:
         file=sys.stderr if code else sys.stdout,
     )
     return code
-
-
-# --- help ------------------------------------------------------------------------------------------------------------
 
 
 def overview() -> str:

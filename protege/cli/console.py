@@ -19,6 +19,7 @@ from protege.cli.keys import Keys
 from protege.runs.metrics import Column, Metric
 from protege.runs.run import Run
 from protege.train.controls import CONTROLS, Report
+from protege.train.loop import Observer
 from protege.train.session import Result
 
 ROW_SECONDS: Final = 30.0
@@ -26,7 +27,7 @@ HEADER_ROWS: Final = 30  # after so many rows the header comes again
 CONFIRMED: Final = ("command", "report")  # events that were on the screen already
 
 AGAIN_SECONDS: Final = 4.0  # the second press of a key that wants two must follow within so long
-FRAME_WIDTH: Final = 11
+STEP_WIDTH: Final = 11
 
 # The control of each key and what the key sends; capital letters are keys of their own only where both are listed.
 KEYS: Final = {
@@ -37,9 +38,6 @@ HELP: Final = (
     ("space", "a row of figures now"), ("h", "header of the rows"), ("c", "clear the screen"), ("v", "verbose on/off"),
     ("?", "this list"),
 )  # fmt: skip
-
-
-# --- rows ----------------------------------------------------------------------------------------------------------
 
 
 def short(value: float) -> str:
@@ -100,22 +98,16 @@ class Rows:
         names = [metric.name for metric in self.columns[column]]
         if not all(name in self.last for name in names):
             return "-"
-        values = [self._mean(name) if column.mean else self.last[name] for name in names]
+        since = [self.since.get(name) if column.mean else None for name in names]
+        values = [sum(values) / len(values) if values else self.last[name] for name, values in zip(names, since)]
         return FORMATS[column.format](*values) + "*" * overridden
 
     def control(self, column: Column) -> str:
         """The control that overrides what a column shows, if there is one."""
         return self.columns[column][0].control
 
-    def _mean(self, name: str) -> float:
-        values = self.since.get(name)
-        return sum(values) / len(values) if values else self.last[name]
 
-
-# --- the console ---------------------------------------------------------------------------------------------------
-
-
-class TrainingConsole:
+class TrainingConsole(Observer):
     """Tells a person how a training goes, and the training what the person wants."""
 
     def __init__(self, console: Console | None = None):
@@ -143,7 +135,7 @@ class TrainingConsole:
         self.result, self.left = "", ""
         self.unit = "step"  # what the training counts
         self.rate = ""  # the metric that says how fast it does
-        self.frames, self.done = 0, 0.0
+        self.step, self.done = 0, 0.0
         self.began = time.monotonic()
         self.done_before = 0.0
         self.next_row = 0.0
@@ -167,29 +159,27 @@ class TrainingConsole:
         self.rate = next((metric.name for metric in metrics if metric.role == "rate"), "")
         self.rows.declare(metrics)
 
-    # --- what the training tells ---
-
-    def started(self, report: dict[str, str], done: float) -> None:
+    def started(self, report: dict[str, str], progress: float) -> None:
         """Print what runs, draw the bar, listen to keys."""
         if self.keys.there:
             report = report | {"keys": "? lists them; q saves and quits"}
         for name, text in report.items():
             self._tell(f"{name:>8}  ", text)
-        self.began, self.done_before, self.done = time.monotonic(), done, done
+        self.began, self.done_before, self.done = time.monotonic(), progress, progress
         self.bar.start()
         self.keys.start()
 
-    def progressed(self, frames: int, done: float, figures: dict[str, float]) -> None:
+    def progressed(self, step: int, progress: float, figures: dict[str, float]) -> None:
         """Move the bar; print a row now and then."""
         with self.turn:
-            self.frames, self.done = frames, done
+            self.step, self.done = step, progress
             self.rows.add(figures)
-            passed, spent = time.monotonic() - self.began, done - self.done_before
-            self.left = _clock(max(0.0, 1 - done) * passed / spent) if spent > 0 else ""
-            parts = [f"{frames / 1e6:.1f}M {self.unit}s"]
+            passed, spent = time.monotonic() - self.began, progress - self.done_before
+            self.left = _clock(max(0.0, 1 - progress) * passed / spent) if spent > 0 else ""
+            parts = [f"{step / 1e6:.1f}M {self.unit}s"]
             parts += [f"{figures[self.rate]:,.0f}/s"] if self.rate in figures else []
             parts += [f"{self.left} left"] * bool(self.left) + [self.result] * bool(self.result)
-            self.bar.update(self.task, completed=done, figures="  ".join(parts))
+            self.bar.update(self.task, completed=progress, figures="  ".join(parts))
             if time.monotonic() >= self.next_row:
                 self.print_row()
             if self.verbose:
@@ -218,15 +208,13 @@ class TrainingConsole:
         title, _, table = report.text().partition("\n")
         self._print(Text(title, "bold").append(f"\n{table}", "not bold"))
 
-    # --- rows ---
-
     def print_header(self) -> None:
         """Print the names of the columns."""
         with self.turn:
             self.shown = self._fitting()
             self.rows_since_header = 0
             name = self.unit.rpartition("-")[2].capitalize()
-            first = f"{name:>{FRAME_WIDTH}}" + ("" if self.console.is_terminal else f"{'Done':>5} {'Left':>8}")
+            first = f"{name:>{STEP_WIDTH}}" + ("" if self.console.is_terminal else f"{'Done':>5} {'Left':>8}")
             titles = "".join(f" {column.title:>{column.width}}" for column in self.shown)
             self._print(Text(first + titles, style="bold"))
 
@@ -235,7 +223,7 @@ class TrainingConsole:
         with self.turn:
             if self._fitting() != self.shown or self.rows_since_header >= HEADER_ROWS:
                 self.print_header()
-            row = Text(f"{self.frames:>{FRAME_WIDTH},}")
+            row = Text(f"{self.step:>{STEP_WIDTH},}")
             if not self.console.is_terminal:
                 row.append(f"{self.done:>5.0%} {self.left or '-':>8}")
             for column in self.shown:
@@ -249,9 +237,7 @@ class TrainingConsole:
 
     def _fitting(self) -> tuple[Column, ...]:
         # A file has no width; a terminal's last column is left free, because some wrap after it.
-        return self.rows.fitting(self.console.width - FRAME_WIDTH - 1 if self.console.is_terminal else 10_000)
-
-    # --- keys ---
+        return self.rows.fitting(self.console.width - STEP_WIDTH - 1 if self.console.is_terminal else 10_000)
 
     def press(self, key: str) -> None:
         """Do what a key asks for."""
@@ -312,8 +298,6 @@ class TrainingConsole:
             if event.kind not in CONFIRMED:
                 when = time.strftime("%H:%M:%S", time.localtime(event.time))
                 self._tell(f"  {when}  ", f"{event.kind}: {event.text}", "dim")
-
-    # --- printing ---
 
     def _stopped(self, stopped: bool) -> None:
         self.console.show_cursor(stopped)  # the bar hides it

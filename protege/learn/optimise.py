@@ -133,8 +133,6 @@ class Optimiser:
             torch._foreach_lerp_(list(self.averaged.parameters()), self.parameters, step)
         return made
 
-    # --- updates that are not made ---
-
     def _skip(self, step: Step, gradients: Gradients, inputs: Mapping[str, Tensor]) -> None:
         """Count and explain; raises when it has happened too often in a row."""
         self.skipped += 1
@@ -168,8 +166,6 @@ class Optimiser:
         """What was wrong with the last update that was skipped since this was last asked; empty if none was."""
         told, self._problem = self._problem, ""
         return told
-
-    # --- checkpoints ---
 
     def state(self) -> dict[str, Any]:
         """Everything but the weights that `restore` needs."""

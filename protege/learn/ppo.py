@@ -161,8 +161,6 @@ class PPO(Learner):
         self.optimiser.set_rate(rate)
         return rate
 
-    # --- one rollout ---
-
     def update(self, rollout: Rollout, imitation: float = 0.0) -> dict[str, float]:
         """One round of updates; `imitation` is the weight of a teacher's advice. Returns means over the updates."""
         c, numbers = self.config, rollout.numbers
@@ -223,8 +221,6 @@ class PPO(Learner):
             "value_std": float(values.std(correction=0)),
             "advantage_std": float(found.std(correction=0)),
         }
-
-    # --- one update ---
 
     def _update(self, rollout: Rollout, advantages: Tensor, picked: Tensor, imitation: float) -> Step | None:
         """One optimiser step on chunks of groups; None if nobody acted in them, or if it was skipped."""
@@ -307,8 +303,6 @@ class PPO(Learner):
         for kind in (rollout.observations, rollout.shared):
             found |= {name: array.flatten(0, 1)[picked] for name, array in kind.items()}
         return found
-
-    # --- checkpoints ---
 
     def state(self) -> dict[str, Any]:
         """Everything that `restore` needs."""

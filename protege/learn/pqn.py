@@ -153,8 +153,6 @@ class PQN(Learner, Generic[Network]):
             figures = {"loss": loss, "distillation_loss": distilled, "agreement": agreement, "q_mean": chosen.mean()}
             return gradients, {name: value.detach().double().cpu() for name, value in figures.items()}
 
-    # --- checkpoints ---
-
     def state(self) -> dict[str, Any]:
         """Everything that `restore` needs; the weights that are measured and kept are under "network"."""
         kept = named_weights(self.averaged, "network") | named_weights(self.network, "learned")
