@@ -80,7 +80,6 @@ def run(words: Sequence[str]) -> int:
 
 
 def run_command(command: Command, name: str, words: Sequence[str], place: str = "") -> int:
-    """Read the options, and do it."""
     prog = " ".join(["protege", name, *[place] * bool(place)])
     kind = command.options if isinstance(command.options, type) else command.options(words)
     return command.run(tyro.cli(kind, prog=prog, args=words, config=(FlagCreatePairsOff,)))

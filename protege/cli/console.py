@@ -70,7 +70,6 @@ class Rows:
         self.since: dict[str, list[float]] = {}
 
     def declare(self, metrics: Sequence[Metric]) -> None:
-        """Take the columns of these metrics."""
         found = {metric.column for metric in metrics if metric.column is not None}
         self.columns = {
             column: [metric for metric in metrics if metric.column == column]
@@ -78,7 +77,6 @@ class Rows:
         }
 
     def add(self, figures: dict[str, float]) -> None:
-        """New figures."""
         self.last |= figures
         for name, value in figures.items():
             self.since.setdefault(name, []).append(value)
@@ -94,7 +92,6 @@ class Rows:
         return tuple(column for column in self.columns if column in kept)
 
     def cell(self, column: Column, overridden: bool) -> str:
-        """What a column shows now."""
         names = [metric.name for metric in self.columns[column]]
         if not all(name in self.last for name in names):
             return "-"
@@ -200,16 +197,13 @@ class TrainingConsole(Observer):
         self.bar.update(self.task, description="training" if learning else "not learning")
 
     def noted(self, text: str) -> None:
-        """Print a message."""
         self._tell("  ", text)
 
     def reported(self, report: Report) -> None:
-        """Print a table."""
         title, _, table = report.text().partition("\n")
         self._print(Text(title, "bold").append(f"\n{table}", "not bold"))
 
     def print_header(self) -> None:
-        """Print the names of the columns."""
         with self.turn:
             self.shown = self._fitting()
             self.rows_since_header = 0
@@ -240,7 +234,6 @@ class TrainingConsole(Observer):
         return self.rows.fitting(self.console.width - STEP_WIDTH - 1 if self.console.is_terminal else 10_000)
 
     def press(self, key: str) -> None:
-        """Do what a key asks for."""
         key = key if key in KEYS else key.lower()
         control, arguments = KEYS.get(key, (None, {}))
         if control is not None and control.key_asks and not self._is_pressed_again(key):

@@ -106,7 +106,6 @@ class Keys:
         return self
 
     def start(self) -> None:
-        """Take the terminal."""
         if not self.there:
             return
         self._terminal = _Terminal()

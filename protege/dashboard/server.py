@@ -75,7 +75,6 @@ class Pages:
         self._reports: dict[str, tuple[object, dict[str, Any]]] = {}  # by league: as of when, and all about it
 
     def routes(self) -> list[Route | WebSocketRoute | Mount]:
-        """Every address there is."""
         answers = {
             "about": self.about, "token": self.token, "leagues": self.leagues, "leagues/{name}": self.league,
             "games/{game}": self.game, "games/{game}/scores": self.scores, "games/{game}/file": self.file,
@@ -98,7 +97,6 @@ class Pages:
         return JSONResponse({"version": __version__, "games": games, "controls": controls})
 
     def token(self, request: Request) -> Response:
-        """Whether the request carries the token."""
         return JSONResponse({"ok": self._is_trusted(request)})
 
     def runs(self, request: Request) -> Response:
@@ -286,7 +284,6 @@ def _as_answer(request: Request, error: Exception) -> Response:
 
 
 def make_app(folder: Path, games: Mapping[str, Views], host: str, token: str) -> ASGIApp:
-    """The application, behind its guard."""
     app = Starlette(routes=Pages(folder, games, token).routes(), exception_handlers={ProtegeError: _as_answer})
     return Guard(app, host)
 

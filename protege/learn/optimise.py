@@ -84,7 +84,6 @@ class Optimiser:
         self._pool = ThreadPoolExecutor(max(1, self.threads - 1), thread_name_prefix="learner")
 
     def set_rate(self, rate: float) -> None:
-        """Set the learning rate of the next updates."""
         for group, (_, factor) in zip(self.adam.param_groups, self.groups, strict=True):
             group["lr"] = rate * factor
 
@@ -195,12 +194,10 @@ class Learner:
 
     @property
     def updates(self) -> int:
-        """Made so far."""
         return self.optimiser.updates
 
     @property
     def others_cpu_s(self) -> float:
-        """Processor time of threads other than the caller's."""
         return self.optimiser.others_cpu_s
 
     def explain(self) -> str:

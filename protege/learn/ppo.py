@@ -305,12 +305,10 @@ class PPO(Learner):
         return found
 
     def state(self) -> dict[str, Any]:
-        """Everything that `restore` needs."""
         kept = {"weights": named_weights(self.policy, "network"), "order": self.order.get_state()}
         return kept | self.optimiser.state()
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state` gave, to the last bit."""
         restore_weights(self.policy, state["weights"], "network")
         restore_torch_generator(self.order, state["order"])
         self.optimiser.restore(state)

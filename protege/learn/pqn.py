@@ -124,7 +124,6 @@ class PQN(Learner, Generic[Network]):
         )
 
     def _update(self, samples: Samples, picked: Tensor, distillation: float) -> Step | None:
-        """One optimiser step."""
         microbatches = [part for part in torch.tensor_split(picked, self.optimiser.threads) if len(part)]
         found = self.optimiser.map(lambda part: self._gradients(samples, part, distillation), microbatches)
         sizes = [len(part) for part in microbatches]
@@ -159,7 +158,6 @@ class PQN(Learner, Generic[Network]):
         return {"weights": kept, "order": self.order.get_state()} | self.optimiser.state()
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state` gave, to the last bit."""
         restore_weights(self.averaged, state["weights"], "network")
         restore_weights(self.network, state["weights"], "learned")
         restore_torch_generator(self.order, state["order"])

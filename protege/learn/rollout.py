@@ -36,7 +36,6 @@ class Shape(NamedTuple):
 
     @property
     def chunks(self) -> int:
-        """In the horizon."""
         return self.horizon // self.chunk
 
 
@@ -90,7 +89,6 @@ class Rollout:
         return part
 
     def nbytes(self) -> int:
-        """Of all arrays."""
         named = (self.observations, self.actions, self.advice, self.shared, self.after, self.numbers)
         arrays = [array for group in named for array in group.values()] + [self.acted, self.states]
         return sum(array.numel() * array.element_size() for array in arrays)

@@ -260,7 +260,6 @@ class MetricWriter(MetricLog):
         ((self._row,),) = self._rows(newest)
 
     def log(self, step: int, /, **values: float) -> None:
-        """Append what was measured at a step."""
         step = operator.index(step)
         points: list[tuple[int, float | None]] = []
         for name, value in values.items():
@@ -280,7 +279,6 @@ class MetricWriter(MetricLog):
             self._row = row
 
     def event(self, kind: str, text: str) -> None:
-        """Note something that happened once."""
         with self._transaction() as database:
             database.execute("INSERT INTO events (time, kind, text) VALUES (?, ?, ?)", (time.time(), kind, text))
 

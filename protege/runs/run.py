@@ -133,7 +133,6 @@ class Run:
         self.close()
 
     def close(self) -> None:
-        """Let go of the files."""
         self.metrics.close()
 
     def exists(self) -> bool:
@@ -152,7 +151,6 @@ class Run:
         return info
 
     def is_training(self) -> bool:
-        """Whether a process is training this run now."""
         return is_locked(self._lock_file)
 
     def status(self) -> Status:
@@ -255,7 +253,6 @@ class Training(Run):
             self._tell_mirrors(lambda mirror: mirror.log(step, found))
 
     def event(self, kind: str, text: str) -> None:
-        """Note something that happened once."""
         self.metrics.event(kind, text)
 
     def show_controls(self, controls: Mapping[str, Any]) -> None:
@@ -426,7 +423,6 @@ def plan_prune(
 
 
 def prune(removals: Sequence[Removal], folder: Path | None = None) -> None:
-    """Delete what was planned."""
     folder = runs_folder(folder)
     for removal in removals:
         with _locking(folder / removal.run) as lock:
@@ -493,7 +489,6 @@ def source_commit() -> Commit | None:
 
 
 def now() -> str:
-    """The time as files hold it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 

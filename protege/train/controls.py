@@ -178,7 +178,6 @@ class Controls:
         self.rate_factor = 1.0  # times the whole schedule, so that its end can never lie above its beginning
 
     def epsilon(self, scheduled: Scheduled) -> float:
-        """Probability of a random move."""
         if self.greedy:
             return 0.0
         fixed = self.fixed["epsilon"]
@@ -189,7 +188,6 @@ class Controls:
         return base + (PULSE_TOP - base) * (1 - abs(2 * turn - 1))
 
     def teacher(self, scheduled: Scheduled) -> float:
-        """Fraction of the teacher's moves, or weight of its advice."""
         if self.teacher_mode:
             return 0.0 if self.teacher_mode == "off" else 1.0
         fixed = self.fixed["teacher"]
@@ -311,7 +309,6 @@ class Controls:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """From a checkpoint."""
         self.fixed = {name: state[name] for name in self.fixed}
         if state["pulse_since"] != state.get("pulse_from"):  # else the settings, which may be other ones now, decide
             self.pulse_since = state["pulse_since"]
@@ -326,5 +323,4 @@ def stepped(fraction: float, direction: int) -> float:
 
 
 def percent(fraction: float) -> str:
-    """A fraction as a person reads it."""
     return f"{100 * fraction:.3g} %"

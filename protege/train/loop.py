@@ -98,7 +98,6 @@ class Loop:
         self.phase: Hashable = None
 
     def progress(self) -> float:
-        """Fraction of the budget that is used up."""
         fractions = [0.0]
         if self.budget:
             fractions.append(self.session.step / self.budget)
@@ -266,7 +265,6 @@ class Loop:
                 return answer
 
     def _show_controls(self) -> None:
-        """Tell everybody how they stand."""
         view = self.session.controls.view()
         self.run.show_controls(view)
         self.observer.controlled(view)

@@ -68,7 +68,6 @@ def new_learner(config: RainbowConfig, threads: int = 1, **options: bool) -> Rai
 
 
 def update(learner: Rainbow, memory: Replay, random: np.random.Generator) -> None:
-    """One update with all that belongs to it."""
     batch = memory.sample(learner.config.batch, learner.config.beta, random)
     _, divergences = learner.update(batch, learner.config.bc_weight)
     memory.update(batch.handle, divergences)

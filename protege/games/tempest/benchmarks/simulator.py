@@ -27,7 +27,6 @@ def taught_games(games: int, *, levels: int = 40, frames: int = 200, threads: in
 
 
 def teach(games: Games, frames: int) -> None:
-    """Let the teacher play so many frames."""
     for _ in range(frames):
         games.step(games.frames.advice)
 

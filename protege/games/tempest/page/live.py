@@ -140,7 +140,6 @@ def _weights(name: str, runs: Path | None) -> Path | None:
 
 
 def _say(frames: Frames, g: int, command: Commands, decided: Decision, control: str) -> dict[str, Any]:
-    """What is told about a game beside its picture."""
     said: dict[str, Any] = {"control": control, "action": command.tolist(), "advice": frames.advice[g].tolist()}
     if decided.values is not None:
         values, thoughts = decided.values[g], decided.thoughts
