@@ -27,7 +27,6 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
 from protege import ProtegeError, __version__
@@ -283,11 +282,6 @@ def _as_answer(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": str(error)}, 404 if isinstance(error, RunError) else 400)
 
 
-def make_app(folder: Path, games: Mapping[str, Views], host: str, token: str) -> ASGIApp:
-    app = Starlette(routes=Pages(folder, games, token).routes(), exception_handlers={ProtegeError: _as_answer})
-    return Guard(app, host)
-
-
 @dataclass(frozen=True)
 class Served:
     """Where the page is."""
@@ -324,12 +318,13 @@ def serve(
     place = runs_folder(folder)
     place.mkdir(parents=True, exist_ok=True)
     token = secrets.token_urlsafe(16)
+    app = Starlette(routes=Pages(place, games, token).routes(), exception_handlers={ProtegeError: _as_answer})
     listening, note = listen(host, port)
     with listening:
         shown = host if host not in ("0.0.0.0", "::", "") else socket.gethostname()
         name = f"[{shown}]" if ":" in shown else shown
         config = uvicorn.Config(
-            make_app(place, games, host, token), log_level="warning", access_log=False, server_header=False,
+            Guard(app, host), log_level="warning", access_log=False, server_header=False,
             ws_max_size=MESSAGE_BYTES, timeout_graceful_shutdown=1,
             ws_per_message_deflate=False,  # pictures do not shrink enough to be worth the time
         )  # fmt: skip

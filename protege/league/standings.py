@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from protege.league.glicko import SCALE, START, Rating
+from protege.league.glicko import SCALE, START
 from protege.league.league import League
 from protege.league.ledger import AGENT, RETIRED, Entry, Payoff
 from protege.runs.metrics import Metric
@@ -103,20 +103,19 @@ def _cell(found: Payoff | None) -> dict[str, float] | None:
 
 def ratings_over_time(league: League, entries: Sequence[int]) -> dict[int, list[list[float]]]:
     """For each entry [period, time, rating, deviation, games in all] after each period that changed it."""
-
-    def after(number: int, when: float, rating: Rating, games: int) -> list[float]:
-        return [number, when, round(rating.rating, 1), round(rating.deviation, 1), games]
-
-    return {entry: [after(*period) for period in league.history(entry)] for entry in entries}
+    return {
+        entry: [[n, t, round(r.rating, 1), round(r.deviation, 1), games] for n, t, r, games in league.history(entry)]
+        for entry in entries
+    }
 
 
 def styles(league: League, entries: Sequence[int]) -> dict[int, Style]:
     """How each entry plays: the mean over its newest matches that were looked at; those without any are left out."""
-
-    def typical(seen: Sequence[Style]) -> Style:
-        return {name: float(np.mean([style[name] for style in seen if name in style])) for name in seen[0]}
-
-    return {entry: typical(seen) for entry in entries if (seen := league.styles(entry))}
+    return {
+        entry: {name: float(np.mean([style[name] for style in seen if name in style])) for name in seen[0]}
+        for entry in entries
+        if (seen := league.styles(entry))
+    }
 
 
 def distances(styles: Mapping[int, Style]) -> dict[int, dict[int, float]]:
