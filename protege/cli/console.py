@@ -99,10 +99,6 @@ class Rows:
         values = [sum(values) / len(values) if values else self.last[name] for name, values in zip(names, since)]
         return FORMATS[column.format](*values) + "*" * overridden
 
-    def control(self, column: Column) -> str:
-        """The control that overrides what a column shows, if there is one."""
-        return self.columns[column][0].control
-
 
 class TrainingConsole(Observer):
     """Tells a person how a training goes, and the training what the person wants."""
@@ -120,7 +116,7 @@ class TrainingConsole(Observer):
             disable=not self.console.is_terminal,
         )
         self.task = self.bar.add_task("training", total=1.0, figures="")
-        self.keys = Keys(self.console.file, self.press, self._stopped)
+        self.keys = Keys(self.console.file, self.press, self.console.show_cursor)  # the bar hides it
         self.run: Run | None = None
         self.controls: dict[str, dict[str, Any]] = {}
         self.rows = Rows()
@@ -221,7 +217,8 @@ class TrainingConsole(Observer):
             if not self.console.is_terminal:
                 row.append(f"{self.done:>5.0%} {self.left or '-':>8}")
             for column in self.shown:
-                overridden = self.controls.get(self.rows.control(column), {}).get("overridden", False)
+                control = self.controls.get(self.rows.columns[column][0].control, {})
+                overridden = control.get("overridden", False)
                 cell = self.rows.cell(column, overridden)
                 row.append(f" {cell:>{column.width}}", "yellow" if overridden else "")
             self._print(row)
@@ -291,9 +288,6 @@ class TrainingConsole(Observer):
             if event.kind not in CONFIRMED:
                 when = time.strftime("%H:%M:%S", time.localtime(event.time))
                 self._tell(f"  {when}  ", f"{event.kind}: {event.text}", "dim")
-
-    def _stopped(self, stopped: bool) -> None:
-        self.console.show_cursor(stopped)  # the bar hides it
 
     def _tell(self, label: str, text: str, style: str = "") -> None:
         """Print a text after a label, and under it where it needs more lines than one."""

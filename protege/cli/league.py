@@ -131,7 +131,11 @@ def run_add(command: LeagueAdd) -> int:
 
     with _league(command) as league:
         parent = league.find(command.parent).id if command.parent else None
-        path, run = _checkpoint(_game(league, command.game), command.player, command.runs)
+        players = _game(league, command.game).players()
+        path = players.checkpoint_of(command.player, command.runs)
+        if path is None:
+            path = open_run(command.player, command.runs).best  # raises, and says which runs have similar names
+        run = command.player if command.player in (run.name for run in list_runs(command.runs)) else ""
         _contest(league, command.game, 1).check(str(path))
         kind = MEMBER if command.member else CANDIDATE
         before = {entry.id for entry in league.entries()}
@@ -145,14 +149,6 @@ def run_add(command: LeagueAdd) -> int:
             if entry.kind != MEMBER:
                 print(f"Make it a member:   protege league promote {command.league} {entry.name}")
         return print_json(command, {"league": league.name, "is_new": is_new, **_flat(entry)})
-
-
-def _checkpoint(game: Game, player: str, runs: Path | None) -> tuple[Path, str]:
-    """The file of a champion, a run or a path, and the run's name if it is one."""
-    path = game.players().checkpoint_of(player, runs)
-    if path is None:
-        path = open_run(player, runs).best  # raises, and says which runs have similar names
-    return path, player if player in (run.name for run in list_runs(runs)) else ""
 
 
 def _flat(entry: "Entry") -> dict[str, Any]:

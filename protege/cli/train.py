@@ -51,7 +51,11 @@ def run_train(game: Game, arguments: Sequence[str]) -> int:
     trainer = game.trainer()
     command = read_options(game, trainer, arguments)
     if command.dry_run:
-        return _print_estimate(trainer, command)
+        from protege.train.estimate import estimate
+
+        needs = estimate(trainer, command.config, command.runs)
+        print_table("Nothing was trained. A real start would need about:", (), [[k, v] for k, v in needs.items()])
+        return print_json(command, needs)
     with ExitStack() as ending:
         run = trained(
             trainer, command.config, began, ending, name=command.run, resume=command.resume, runs=command.runs,
@@ -158,10 +162,9 @@ def renamed(settings: Mapping[str, Any], names: Mapping[str, str], known: Mappin
     """Flat settings by the names they have now; only those that are not `known` any more are renamed."""
     found = dict(settings)
     for old, new in names.items():
-        for key in [
-            key for key in found if key not in known and (key == old or old[-1] == "." and key.startswith(old))
-        ]:
-            found[new + key.removeprefix(old)] = found.pop(key)
+        for key in [key for key in found if key not in known]:
+            if key == old or old[-1] == "." and key.startswith(old):
+                found[new + key.removeprefix(old)] = found.pop(key)
     return found
 
 
@@ -199,14 +202,6 @@ def trained(
                 ending.callback(page_beside(tell, run.path.parent, place).close)
 
         return train(trainer, config, console, name=name, resume=resume, folder=runs, began=began, prepare=prepare)
-
-
-def _print_estimate(trainer: "Trainer", command: Any) -> int:
-    from protege.train.estimate import estimate
-
-    figures = estimate(trainer, command.config, command.runs)
-    print_table("Nothing was trained. A real start would need about:", (), [[k, v] for k, v in figures.items()])
-    return print_json(command, figures)
 
 
 def _compare(game: Game, run: Run, command: Any) -> dict[str, Any]:
