@@ -229,9 +229,7 @@ class PPO(Learner):
         if count == 0:
             return None
         microbatches = [part for part in torch.tensor_split(picked, self.config.microbatches) if len(part)]
-        found = self.optimiser.map(
-            lambda part: self._gradients(rollout, advantages, part, imitation, count), microbatches
-        )
+        found = self.optimiser.map(lambda m: self._gradients(rollout, advantages, m, imitation, count), microbatches)
         gradients = add_up([gradients for gradients, _ in found], [1.0] * len(found), 1.0)
         zero = torch.zeros((), dtype=torch.float64, device=self.device)
         figures = {name: sum((figures[name] for _, figures in found), zero) for name in found[0][1]}

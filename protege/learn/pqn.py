@@ -113,15 +113,9 @@ class PQN(Learner, Generic[Network]):
                     found = made.figures | {"gradient_norm": made.norms[0]}
                     sums = {name: sums.get(name, 0.0) + value for name, value in found.items()}
                     rounds += 1
-        return finite(
-            {name: value / rounds for name, value in sums.items()}
-            | {
-                "q_min": float(rollout.values.min()),
-                "q_max": float(rollout.values.max()),
-                "return_mean": float(returns.mean()),
-                "skipped": self.optimiser.skipped,
-            }
-        )
+        figures = {name: value / rounds for name, value in sums.items()} | {"return_mean": float(returns.mean())}
+        figures |= {"q_min": float(rollout.values.min()), "q_max": float(rollout.values.max())}
+        return finite(figures | {"skipped": self.optimiser.skipped})
 
     def _update(self, samples: Samples, picked: Tensor, distillation: float) -> Step | None:
         microbatches = [part for part in torch.tensor_split(picked, self.optimiser.threads) if len(part)]
