@@ -66,9 +66,9 @@ def fit_strengths(wins: Floats, anchor: int) -> tuple[Floats, Floats]:
     free = np.array([i for i in range(len(wins)) if i != anchor], np.int64)
     strength, spread = np.zeros(len(wins)), np.zeros(len(wins))
     for _ in range(100 if len(free) else 0):  # Newton's method; a step is never far enough to overshoot
-        chance = 1 / (1 + np.exp(strength - strength[:, None]))
-        slope = (scored - games * chance).sum(1)
-        doubt = games * chance * (1 - chance)
+        expected = 1 / (1 + np.exp(strength - strength[:, None]))
+        slope = (scored - games * expected).sum(1)
+        doubt = games * expected * (1 - expected)
         bend = (np.diag(doubt.sum(1)) - doubt)[np.ix_(free, free)]
         step = np.clip(np.linalg.solve(bend, slope[free]), -1, 1)
         strength[free] += step

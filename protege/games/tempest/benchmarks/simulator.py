@@ -98,7 +98,7 @@ def tempest_profile(seconds: float) -> Figures:
     """
     games = taught_games(GAMES, frames=300)
     start = games.rows[games.rows[:, ram.GAME_STATE] == ram.PLAYING]
-    seen = np.zeros((len(start), observation.VALUES), np.float32)
+    observations = np.zeros((len(start), observation.VALUES), np.float32)
 
     def over_all(part: Callable[[Row], None]) -> Callable[[Rows], None]:
         @kernel
@@ -133,7 +133,7 @@ def tempest_profile(seconds: float) -> Figures:
         "teacher": advice, "rewards": both_rewards,
     }  # fmt: skip
     loops = {name: over_all(part) for name, part in parts.items()}
-    loops["observation"] = lambda rows: observe_all(rows, seen)
+    loops["observation"] = lambda rows: observe_all(rows, observations)
     rows = start.copy()
     found: dict[str, list[float]] = {}
     for name, loop in loops.items():

@@ -148,7 +148,7 @@ def _say(frames: Frames, g: int, command: Commands, decided: Decision, control: 
         said["values"] = [[*ACTIONS[a].tolist(), round(float(values[a]), 4)] for a in best]
         said["range"] = [round(float(values.min()), 4), round(float(values.max()), 4)]
         if thoughts is not None and g == 0:  # only the first game's reasons are shown
-            said["chances"] = np.round(1000 * thoughts.probabilities[g, best]).astype(int).tolist()
+            said["probabilities"] = np.round(1000 * thoughts.probabilities[g, best]).astype(int).tolist()
             said["support"] = thoughts.support[[0, -1]].tolist()
     return said
 
