@@ -360,7 +360,7 @@ def test_old_training_games_count_less_and_less(league):
 
 
 def test_opponents_are_drawn_as_often_as_the_stated_weights_say(tmp_path):
-    """Chi-square of 20,000 drawn opponents against the probabilities, twelve kinds, 99.9 % quantile of 11 degrees: 31.3."""
+    """Chi-square of 20,000 draws against the probabilities, twelve kinds, 99.9 % quantile of 11 degrees: 31.3."""
     with make_league(tmp_path / "league") as league:
         agent = league.agent("mine")
         for number in range(9):

@@ -212,14 +212,15 @@ export default class LiveView {
       write(line.children[0], commandName([f, z, s]));
       write(line.children[1], short(value));
       const bar = /** @type {HTMLElement} */ (line.children[2]);
-      bar.style.setProperty("--share", String((value - low) / (high - low || 1)));
+      bar.style.setProperty("--fraction", String((value - low) / (high - low || 1)));
       if (game.probabilities) this.showProbabilities(line, game.probabilities[i], game.support);
     });
   }
 
   /** How likely a move leads to how much: a small hill over the range of returns that has any probability at all. */
   showProbabilities(line, probabilities, [low, high]) {
-    const hill = line.querySelector("canvas") ?? line.appendChild(el("canvas", { class: "probabilities", role: "img" }));
+    const hill =
+      line.querySelector("canvas") ?? line.appendChild(el("canvas", { class: "probabilities", role: "img" }));
     const wide = (hill.width = Math.max(1, Math.round(hill.clientWidth * devicePixelRatio)));
     const tall = (hill.height = Math.max(1, Math.round(hill.clientHeight * devicePixelRatio)));
     const context = hill.getContext("2d");
