@@ -34,7 +34,7 @@ KEYS: Final = {
     key: (control, arguments) for control in CONTROLS.values() for key, arguments in control.key_arguments().items()
 }
 HELP: Final = (
-    *((" ".join(control.keys), control.key_help) for control in CONTROLS.values() if control.keys),
+    *((" ".join(control.keys), control.key_help) for control in CONTROLS.values()),
     ("space", "a row of figures now"), ("h", "header of the rows"), ("c", "clear the screen"), ("v", "verbose on/off"),
     ("?", "this list"),
 )  # fmt: skip

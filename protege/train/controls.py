@@ -27,16 +27,19 @@ class Control:
 
     name: str  # the command
     group: str  # controls of a group belong together on the page
-    label: str
     meaning: str
+    keys: str  # in the terminal; of a number: down, on schedule and up, or only down and up
+    key_help: str  # what they do, in the terminal's list
     argument: Literal["", "toggle", "number"] = ""
     low: float = 0.0  # of a number
     high: float = 1.0
     unit: Literal["", "fraction"] = ""
     confirm: bool = False  # a page asks before it is sent
-    keys: str = ""  # in the terminal; of a number: down, on schedule and up, or only down and up
-    key_help: str = ""  # what they do, in the terminal's list
     key_asks: str = ""  # what the terminal asks at a first press; only a second one counts
+    label: str = ""  # on the page; without it, the name
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label", self.label or self.name.replace("_", " ").capitalize())
 
     def key_arguments(self) -> dict[str, dict[str, Any]]:
         """What each key sends."""
@@ -68,63 +71,46 @@ class Control:
 
 
 _CONTROLS: Final = (
-    Control("save", "run", "Save", "write a checkpoint now", keys="s", key_help="save now"),
+    Control("save", "run", "write a checkpoint now", "s", "save now"),
     Control(
-        "evaluate", "run", "Evaluate", "evaluate the pupil on held-out games as soon as possible",
-        keys="x", key_help="evaluate the pupil now",
+        "evaluate", "run", "evaluate the pupil on held-out games as soon as possible", "x", "evaluate the pupil now",
+    ),
+    Control("stop", "run", "save and end the training; it can be resumed", "q", "save and quit", confirm=True),
+    Control(
+        "learning_rate", "learning", "its peak; the whole schedule is scaled to it", "lL",
+        "learning rate halved, doubled", "number", LOWEST_PEAK, HIGHEST_PEAK,
+    ),
+    Control("learning", "learning", "off: it plays on, but makes no updates", "t", "learning on/off", "toggle"),
+    Control(
+        "epsilon", "exploration", "probability of a random move", "456", "epsilon down, on schedule, up", "number",
+        unit="fraction",
     ),
     Control(
-        "stop", "run", "Stop", "save and end the training; it can be resumed", confirm=True,
-        keys="q", key_help="save and quit",
+        "greedy", "exploration", "no random moves at all as long as it is on", "p", "greedy on/off: epsilon 0", "toggle"
     ),
     Control(
-        "learning_rate", "learning", "Learning rate", "its peak; the whole schedule is scaled to it",
-        "number", LOWEST_PEAK, HIGHEST_PEAK, keys="lL", key_help="learning rate halved, doubled",
+        "pulse", "exploration",
+        f"epsilon rises to {100 * PULSE_TOP:.0f} % and falls back every {PULSE_FRAMES:,} frames",
+        "P", "epsilon pulse on/off", "toggle",
     ),
     Control(
-        "learning", "learning", "Learning", "off: it plays on, but makes no updates", "toggle",
-        keys="t", key_help="learning on/off",
+        "teacher", "teacher", "fraction of its moves, or weight of its advice", "789", "teacher down, on schedule, up",
+        "number", unit="fraction",
+    ),
+    Control("teacher_off", "teacher", "no teacher as long as it is on", "o", "teacher off, and back", "toggle"),
+    Control(
+        "teacher_only", "teacher", "nothing but the teacher (100 %) as long as it is on", "e", "teacher only, and back",
+        "toggle",
+    ),
+    Control("attention", "learner", "what the network looks at, as a table", "a", "attention report"),
+    Control("replay", "learner", "what the replay holds, as a table", "b", "replay statistics"),
+    Control(
+        "flush", "learner", "empty the replay", "f", "empty the replay: press twice", confirm=True,
+        label="Flush replay", key_asks="empty the replay?",
     ),
     Control(
-        "epsilon", "exploration", "Epsilon", "probability of a random move", "number", unit="fraction",
-        keys="456", key_help="epsilon down, on schedule, up",
-    ),
-    Control(
-        "greedy", "exploration", "Greedy", "no random moves at all as long as it is on", "toggle",
-        keys="p", key_help="greedy on/off: epsilon 0",
-    ),
-    Control(
-        "pulse", "exploration", "Pulse",
-        f"epsilon rises to {100 * PULSE_TOP:.0f} % and falls back every {PULSE_FRAMES:,} frames", "toggle",
-        keys="P", key_help="epsilon pulse on/off",
-    ),
-    Control(
-        "teacher", "teacher", "Teacher", "fraction of its moves, or weight of its advice", "number", unit="fraction",
-        keys="789", key_help="teacher down, on schedule, up",
-    ),
-    Control(
-        "teacher_off", "teacher", "Teacher off", "no teacher as long as it is on", "toggle",
-        keys="o", key_help="teacher off, and back",
-    ),
-    Control(
-        "teacher_only", "teacher", "Teacher only", "nothing but the teacher (100 %) as long as it is on", "toggle",
-        keys="e", key_help="teacher only, and back",
-    ),
-    Control(
-        "attention", "learner", "Attention", "what the network looks at, as a table",
-        keys="a", key_help="attention report",
-    ),
-    Control(
-        "replay", "learner", "Replay", "what the replay holds, as a table",
-        keys="b", key_help="replay statistics",
-    ),
-    Control(
-        "flush", "learner", "Flush replay", "empty the replay", confirm=True,
-        keys="f", key_help="empty the replay: press twice", key_asks="empty the replay?",
-    ),
-    Control(
-        "clients", "arcade", "Clients", "everybody who is connected, and why frames were refused, as a table",
-        keys="w", key_help="who is connected, one by one",
+        "clients", "arcade", "everybody who is connected, and why frames were refused, as a table",
+        "w", "who is connected, one by one",
     ),
 )  # fmt: skip
 CONTROLS: Final = {control.name: control for control in _CONTROLS}
