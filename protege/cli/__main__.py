@@ -69,8 +69,7 @@ def run(words: Sequence[str]) -> int:
         return run_group(first, rest)
     if first in COMMANDS:
         return run_command(COMMANDS[first], first, rest)
-    offered = offers(first)
-    if offered:
+    if offered := offers(first):
         return run_for_game(first, offered, rest)
     if is_place(first):
         raise ProtegeError(f"{first} is a game, and the command comes first: protege train {first}, or protege --help")

@@ -233,23 +233,20 @@ class TrainingConsole(Observer):
     def press(self, key: str) -> None:
         key = key if key in KEYS else key.lower()
         control, arguments = KEYS.get(key, (None, {}))
+        own = {"?": self._print_help, " ": self.print_row, "h": self.print_header, "v": self._toggle_verbose}
+        own["c"] = self._clear
         if control is not None and control.key_asks and not self._is_pressed_again(key):
             self.noted(f"{control.key_asks} Press {key} again within {AGAIN_SECONDS:g} seconds")
         elif control is not None:
             self._send(control.name, arguments)
-        elif key == "?":
-            self._print_help()
-        elif key == " ":
-            self.print_row()
-        elif key == "h":
-            self.print_header()
-        elif key == "c":
-            self.console.clear()
-            self.print_header()
-        elif key == "v":
-            self._toggle_verbose()
+        elif key in own:
+            own[key]()
         elif key.isprintable():
             self.noted(f"no key {key}: ? lists those there are")
+
+    def _clear(self) -> None:
+        self.console.clear()
+        self.print_header()
 
     def _is_pressed_again(self, key: str) -> bool:
         now = time.monotonic()

@@ -62,7 +62,14 @@ def run_train(game: Game, arguments: Sequence[str]) -> int:
             wandb=command.wandb, dashboard=not command.no_dashboard, place=game.place,
         )  # fmt: skip
         figures = _compare(game, run, command)
-        _print_next_steps(game, trainer, run, command)
+        named = run.name + kept_at(command.runs)
+        usual = trainer.presets.get(default_preset(trainer), command.config)
+        longer = minutes_for_more(run, command.config.minutes or usual.minutes or 10)
+        print_next_steps([
+            ("Go on for longer", f"protege train {game.place} --resume --run {named} --minutes {longer}"),
+            ("Its charts", f"protege dashboard --run {named}"),
+            *game.next_steps(named, command.config, command.runs),
+        ])  # fmt: skip
         spent = {"seconds": time.monotonic() - began, "cpu_seconds": time.process_time()}
         return print_json(command, asdict(run.summary()) | spent | figures)
 
@@ -149,8 +156,15 @@ def stored_config(name: str, folder: str | Path | None, trainer: "Trainer") -> A
     known = flat(plain(trainer.config()))
     settings = renamed(flat(info.config), trainer.renamed, known)
     unknown = ", ".join(key for key in settings if key not in known)
+    nested: dict[str, Any] = {}
+    for key, value in settings.items():
+        *groups, last = key.split(".")
+        place = nested
+        for group in groups:
+            place = place.setdefault(group, {})
+        place[last] = value
     try:
-        config = msgspec.convert(_nested(settings), trainer.config)
+        config = msgspec.convert(nested, trainer.config)
     except msgspec.ValidationError as error:
         unknown = str(error)
     if unknown:
@@ -165,17 +179,6 @@ def renamed(settings: Mapping[str, Any], names: Mapping[str, str], known: Mappin
         for key in [key for key in found if key not in known]:
             if key == old or old[-1] == "." and key.startswith(old):
                 found[new + key.removeprefix(old)] = found.pop(key)
-    return found
-
-
-def _nested(settings: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in settings.items():
-        *groups, name = key.split(".")
-        place = found
-        for group in groups:
-            place = place.setdefault(group, {})
-        place[name] = value
     return found
 
 
@@ -217,18 +220,6 @@ def _compare(game: Game, run: Run, command: Any) -> dict[str, Any]:
             ratio = pupil[game.score] / best[game.score]
             print(f"{run.name} scores {ratio:.1f} times as much as the strongest of them, {best['player']}.\n")
     return pupil
-
-
-def _print_next_steps(game: Game, trainer: "Trainer", run: Run, command: Any) -> None:
-    named = run.name + kept_at(command.runs)
-    usual = trainer.presets.get(default_preset(trainer), command.config)
-    longer = minutes_for_more(run, command.config.minutes or usual.minutes or 10)
-    steps = [
-        ("Go on for longer", f"protege train {game.place} --resume --run {named} --minutes {longer}"),
-        ("Its charts", f"protege dashboard --run {named}"),
-        *game.next_steps(named, command.config, command.runs),
-    ]
-    print_next_steps(steps)
 
 
 def print_next_steps(steps: Sequence[tuple[str, str]]) -> None:

@@ -40,7 +40,8 @@ def update(player: Rating, games: Games) -> Rating:
     information, surplus = 0.0, 0.0  # 1 / v of equation 3, and the sum of equation 4
     for opponent, score in games:
         other, spread = (opponent.rating - START) / SCALE, opponent.deviation / SCALE
-        weight, expected = _weight(spread), _expected(mu, other, spread)
+        weight = _weight(spread)
+        expected = min(SUREST, max(1 - SUREST, 1 / (1 + exp(-weight * (mu - other)))))
         information += weight * weight * expected * (1 - expected)
         surplus += weight * (score - expected)
     volatility = _volatility(phi, 1 / information, surplus / information, player.volatility)
@@ -77,10 +78,6 @@ def period(ratings: Mapping[int, Rating], games: Sequence[Played], pinned: int) 
 def _weight(phi: float) -> float:
     """g of the paper: how much a result says, given how unsure the opponent's rating is."""
     return 1 / sqrt(1 + 3 * phi * phi / (pi * pi))
-
-
-def _expected(mu: float, other: float, phi: float) -> float:
-    return min(SUREST, max(1 - SUREST, 1 / (1 + exp(-_weight(phi) * (mu - other)))))
 
 
 def _volatility(phi: float, v: float, delta: float, sigma: float) -> float:

@@ -125,10 +125,9 @@ def _lift(value: Any, name: str, lifted: dict[str, Tensor]) -> Any:
         return float(value) if math.isfinite(value) else {"$float": repr(float(value))}
     if isinstance(value, Tensor):
         return {"$tensor": _lift_tensor(value, name, lifted)}
-    if isinstance(value, list):
-        return [_lift(part, f"{name}.{index}", lifted) for index, part in enumerate(value)]
-    if isinstance(value, tuple):
-        return {"$tuple": [_lift(part, f"{name}.{index}", lifted) for index, part in enumerate(value)]}
+    if isinstance(value, list | tuple):
+        parts = [_lift(part, f"{name}.{index}", lifted) for index, part in enumerate(value)]
+        return parts if isinstance(value, list) else {"$tuple": parts}
     if isinstance(value, Mapping):
         if all(isinstance(key, str) and not key.startswith("$") for key in value):
             return {key: _lift(part, f"{name}.{key}", lifted) for key, part in value.items()}

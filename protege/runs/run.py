@@ -305,10 +305,7 @@ class Training(Run):
         return self
 
     def _inbox_size(self) -> int:
-        try:
-            return self._commands_file.stat().st_size
-        except FileNotFoundError:
-            return 0
+        return self._commands_file.stat().st_size if self._commands_file.exists() else 0
 
 
 def create_run(
@@ -317,8 +314,16 @@ def create_run(
 ) -> Training:  # fmt: skip
     """A new run of this process. `config` is a dataclass or a mapping; `score` is the metric that ranks runs."""
     assert score in {None, *(metric.name for metric in metrics)}, f"score metric {score} is not declared"
-    settings = plain(config)
-    path = _make_folder(runs_folder(folder), name, f"{game}-{learner}-{datetime.now():%Y%m%d-%H%M%S}")
+    settings, folder, number = plain(config), runs_folder(folder), 1
+    default = f"{game}-{learner}-{datetime.now():%Y%m%d-%H%M%S}"
+    path = folder / checked_name(default if name is None else name)
+    try:
+        while name is None and path.exists():
+            number += 1
+            path = folder / f"{default}-{number}"
+        path.mkdir(parents=True, exist_ok=name is not None)
+    except OSError as error:
+        raise RunError(f"no run can be made in {folder}: {error}") from error
     if (path / LEAGUE_FILE).exists():
         raise RunError(f"{path} holds a league: choose another name for the run")
     with _locking(path) as lock:
@@ -500,18 +505,6 @@ def _write_json(path: Path, contents: Any, indent: int | None = None) -> None:
 
 def _run_paths(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.glob("[!.]*")) if Run(path).exists()]
-
-
-def _make_folder(folder: Path, name: str | None, default: str) -> Path:
-    number, path = 1, folder / checked_name(default if name is None else name)
-    try:
-        while name is None and path.exists():
-            number += 1
-            path = folder / f"{default}-{number}"
-        path.mkdir(parents=True, exist_ok=name is not None)
-        return path
-    except OSError as error:
-        raise RunError(f"no run can be made in {folder}: {error}") from error
 
 
 @contextmanager

@@ -293,7 +293,10 @@ class ArcadeGames(_Unsteered):
     def _think(self, screens: Sequence[Screen]) -> tuple[Frames, Decision]:
         """What the player makes of the games, as far as it can be asked."""
         assert self.arcade is not None, "looked at"
-        frames = _frames_of(screens)
+        values = np.array([screen["packet"]["values"] for screen in screens], np.float32).reshape(-1, VALUES)
+        advice = ACTIONS[np.array([screen["client"]["advice"] for screen in screens], np.int64)]
+        unknown: dict[str, Any] = {name: np.zeros(len(screens)) for name in Frames._fields}
+        frames = Frames(**unknown | {"observation": values.clip(-1, 1), "advice": advice})
         if self.player is None and time.monotonic() >= self.next_look:
             self.next_look = time.monotonic() + RELOAD_SECONDS
             with suppress(ProtegeError):  # a run without weights yet, or a player that only the server knows
@@ -302,14 +305,6 @@ class ArcadeGames(_Unsteered):
             return frames, Decision(frames.advice)
         self.player.refresh()
         return frames, self.player.decide(frames)
-
-
-def _frames_of(screens: Sequence[Screen]) -> Frames:
-    """What a pupil needs to see to say what it thinks, and the teacher's advice."""
-    found: dict[str, Any] = {name: np.zeros(len(screens)) for name in Frames._fields}
-    values = np.array([screen["packet"]["values"] for screen in screens], np.float32).reshape(-1, VALUES)
-    advice = ACTIONS[np.array([screen["client"]["advice"] for screen in screens], np.int64)]
-    return Frames(**found | {"observation": values.clip(-1, 1), "advice": advice})
 
 
 def _name(screen: Screen) -> str:
