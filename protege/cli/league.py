@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from tyro.conf import Positional, UseAppendAction, arg
 
+from protege import ProtegeError
 from protege.cli.options import extended, given
 from protege.cli.tables import count, date, number, print_json, print_table
 from protege.games import BUILT_IN, Command, Contest, Contests, Game, NoSettings, find_game, games
@@ -46,7 +47,6 @@ def init_options(words: Sequence[str]) -> type[LeagueInit]:
 
 def run_init(command: Any) -> int:
     from protege.league.league import copy_league, create_league, open_league
-    from protege.league.ledger import LeagueError
     from protege.league.matchmaking import Rules
 
     is_path = Path(command.league).name != command.league
@@ -56,7 +56,7 @@ def run_init(command: Any) -> int:
             league = copy_league(source, folder)
     elif not command.game:
         rated = ", ".join(name for name, game in games().items() if game.contests)
-        raise LeagueError(f"say what is played with --game ({rated}), or which league to copy with --copy")
+        raise ProtegeError(f"say what is played with --game ({rated}), or which league to copy with --copy")
     else:
         rules = Rules(limit=command.limit, gate_games=command.gate_games, recordings=command.recordings)
         contests = _contests(find_game(command.game))
@@ -75,37 +75,31 @@ def _league(command: Any) -> "League":
 
 
 def _contests(game: Game) -> Contests:
-    from protege.league.ledger import LeagueError
-
     if game.contests is None:
-        raise LeagueError(f"{game.title} has no league: two players of it cannot meet")
+        raise ProtegeError(f"{game.title} has no league: two players of it cannot meet")
     return game.contests()
 
 
 def _game(league: "League", place: str) -> Game:
     """The game of a league: a built-in one, or the user's own, which a league's file must not name."""
-    from protege.league.ledger import LeagueError
-
     if not place and league.game not in BUILT_IN:
-        raise LeagueError(
+        raise ProtegeError(
             f"league {league.name} plays {league.game!r}, which is not among {', '.join(BUILT_IN)}: "
             "say where it is with --game package.module:GAME or a file"
         )
     found = find_game(place or league.game)
     if found.name != league.game:
-        raise LeagueError(f"league {league.name} plays {league.game}, not {found.name}")
+        raise ProtegeError(f"league {league.name} plays {league.game}, not {found.name}")
     return found
 
 
 def _contest(league: "League", place: str, threads: int, games: int = 1) -> Contest:
     """Whoever plays this league's matches, if this version of Protege still plays them alike."""
-    from protege.league.ledger import LeagueError
-
     contests = _contests(_game(league, place))
     try:
         found = contests.open(league.signature, threads=threads or usable_cores(), games=games)
     except (KeyError, TypeError, ValueError) as error:
-        raise LeagueError(
+        raise ProtegeError(
             f"league {league.name} does not say what its matches are like ({error}): begin another league"
         ) from error
     league.require(found.signature)
@@ -249,12 +243,10 @@ def _meet(
     league: "League", contest: Contest, first: "Entry", second: "Entry", games: int, record: int = 0
 ) -> list["Result"]:
     """Matches of two entries on maps that are new to them, each filed when it is over: a kill loses no other."""
-    from protege.league.ledger import LeagueError
-
     sides = contest.sides
     if first.id == second.id or games < 1 or games % sides:
         what = "at least one match" if sides == 1 else f"a multiple of {sides} matches, {sides} on each map"
-        raise LeagueError(f"two different players and {what} are needed; got {first.name}, {second.name} and {games}")
+        raise ProtegeError(f"two different players and {what} are needed; got {first.name}, {second.name} and {games}")
     players = league.opponent(first), league.opponent(second)
     maps = league.reserve_maps(first.id, second.id, games // sides)
     return contest.play(*players, maps, record, lambda result: league.file([result], ends_period=False))
@@ -276,14 +268,13 @@ class LeagueTournament:
 
 
 def run_tournament(command: LeagueTournament) -> int:
-    from protege.league.ledger import LeagueError
     from protege.league.standings import table
 
     with _league(command) as league:
         contest = _contest(league, command.game, command.threads, command.rounds * command.games)
         everybody = [league.find(name) for name in command.player] or league.pool()
         if len({entry.id for entry in everybody}) < 2:
-            raise LeagueError("a tournament needs at least two players")
+            raise ProtegeError("a tournament needs at least two players")
         pairs = list(combinations(everybody, 2))
         played = 0
         for number in range(command.rounds):
