@@ -31,13 +31,10 @@ def run_dashboard(command: Dashboard) -> int:
     if command.until_stdin_closes and hasattr(os, "nice"):
         os.nice(5)  # beside a training, which is what the machine is busy for
     view = f"/run/{command.run}" if command.run else ""
-    named: dict[str, Sequence[Any]] = dict.fromkeys(command.game, ())
-    return serve_page(command, view, named, until_stdin_closes=command.until_stdin_closes)
+    return serve_page(command, view, dict.fromkeys(command.game, ()))
 
 
-def serve_page(
-    command: Any, view: str, named: Mapping[str, Sequence[Any]] | None = None, until_stdin_closes: bool = False
-) -> int:
+def serve_page(command: Any, view: str, named: Mapping[str, Sequence[Any]] | None = None) -> int:
     """Serve until Ctrl-C, with the page opened at a view; the command has `runs`, `host`, `port` and `no_browser`.
 
     `named` holds, by game, the players or recordings that the command line names: a page could not do so by itself.
@@ -55,10 +52,8 @@ def serve_page(
     named = named or {}
     games = [find_game(place) for place in dict.fromkeys([*BUILT_IN, *named])]
     views = {game.name: game.views(command.runs, named.get(game.place, ())) for game in games if game.views}
-    serve(
-        views, folder=command.runs, host=command.host, port=command.port, ready=ready,
-        until_stdin_closes=until_stdin_closes,
-    )  # fmt: skip
+    until = getattr(command, "until_stdin_closes", False)
+    serve(views, folder=command.runs, host=command.host, port=command.port, ready=ready, until_stdin_closes=until)
     return 0
 
 

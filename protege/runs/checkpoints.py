@@ -150,12 +150,9 @@ def _lower(value: Any, stored: Mapping[str, Tensor]) -> Any:
     if not isinstance(value, dict):
         return value
     match list(value.items()):
-        case [("$tensor", held)]:
-            return stored[held]
-        case [("$array", held)]:
-            return stored[held].numpy()
-        case [("$scalar", held)]:
-            return stored[held].numpy()[()]
+        case [("$tensor" | "$array" | "$scalar" as kind, held)]:
+            array = stored[held].numpy() if kind != "$tensor" else stored[held]
+            return array[()] if kind == "$scalar" else array
         case [("$float", held)]:
             return float(held)
         case [("$tuple", held)]:
