@@ -69,8 +69,7 @@ def run(words: Sequence[str]) -> int:
         return run_group(first, rest)
     if first in COMMANDS:
         return run_command(COMMANDS[first], first, rest)
-    offered = offers(first)
-    if offered:
+    if offered := offers(first):
         return run_for_game(first, offered, rest)
     if is_place(first):
         raise ProtegeError(f"{first} is a game, and the command comes first: protege train {first}, or protege --help")
@@ -80,7 +79,6 @@ def run(words: Sequence[str]) -> int:
 
 
 def run_command(command: Command, name: str, words: Sequence[str], place: str = "") -> int:
-    """Read the options, and do it."""
     prog = " ".join(["protege", name, *[place] * bool(place)])
     kind = command.options if isinstance(command.options, type) else command.options(words)
     return command.run(tyro.cli(kind, prog=prog, args=words, config=(FlagCreatePairsOff,)))
@@ -96,9 +94,6 @@ def run_group(group: str, words: Sequence[str]) -> int:
     if second not in inside:
         raise ProtegeError(f"protege {group} has {', '.join(inside)}, not {second!r}{near(second, inside)}")
     return run_command(COMMANDS[inside[second]], inside[second], rest)
-
-
-# --- commands of games -----------------------------------------------------------------------------------------------
 
 
 def offers(command: str) -> list[Game]:
@@ -141,9 +136,6 @@ def _help_for_games(command: str, offered: Sequence[Game], code: int) -> int:
         file=sys.stderr if code else sys.stdout,
     )
     return code
-
-
-# --- help ------------------------------------------------------------------------------------------------------------
 
 
 def overview() -> str:

@@ -1,9 +1,8 @@
 """`protege bench`: the games' benchmarks, each with a baseline in the same run, and their ratio."""
 
-import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
@@ -11,7 +10,7 @@ from tyro.conf import Positional
 
 from protege import ProtegeError
 from protege.cli.options import extended
-from protege.cli.tables import print_table
+from protege.cli.tables import print_json, print_table
 from protege.games import Figures, games
 from protege.machine import usable_cores
 from protege.runs.metrics import near
@@ -34,30 +33,19 @@ def bench_options(words: Sequence[str]) -> type[Bench]:
 
 def run_bench(command: Bench) -> int:
     figures = run_benchmark(command.name, seconds=command.seconds)
-    rows = [
-        [name, f"{value:,.2f}" if isinstance(value, float) else str(value)]
-        for name, value in figures.items()
-        if name != "benchmark"
-    ]
+    shown = {name: value for name, value in figures.items() if name != "benchmark"}
+    rows = [[name, f"{value:,.2f}" if isinstance(value, float) else str(value)] for name, value in shown.items()]
     print_table(command.name, ("figure", "value"), rows, (1,))
-    if command.json:
-        print(json.dumps(figures))
-    return 0
-
-
-def find_benchmark(name: str) -> Callable[[float], Figures]:
-    """The benchmark of this name."""
-    known = {name: place for game in games().values() for name, place in game.benchmarks.items()}
-    if name not in known:
-        raise ProtegeError(f"no benchmark named {name!r}: there are {', '.join(known)}{near(name, known)}")
-    module, _, function = known[name].partition(":")
-    found: Callable[[float], Figures] = getattr(import_module(module), function)
-    return found
+    return print_json(command, figures)
 
 
 def run_benchmark(name: str, *, seconds: float = 10.0) -> Figures:
     """Run one benchmark for about so many seconds."""
-    benchmark = find_benchmark(name)
+    known = {name: place for game in games().values() for name, place in game.benchmarks.items()}
+    if name not in known:
+        raise ProtegeError(f"no benchmark named {name!r}: there are {', '.join(known)}{near(name, known)}")
+    module, _, function = known[name].partition(":")
+    benchmark = getattr(import_module(module), function)
     if not seconds > 0:
         raise ProtegeError(f"a benchmark takes time: seconds must be above 0, got {seconds}")
     load_before = os.getloadavg()[0] if hasattr(os, "getloadavg") else None

@@ -19,6 +19,7 @@ from protege.cli.keys import Keys
 from protege.runs.metrics import Column, Metric
 from protege.runs.run import Run
 from protege.train.controls import CONTROLS, Report
+from protege.train.loop import Observer
 from protege.train.session import Result
 
 ROW_SECONDS: Final = 30.0
@@ -26,20 +27,17 @@ HEADER_ROWS: Final = 30  # after so many rows the header comes again
 CONFIRMED: Final = ("command", "report")  # events that were on the screen already
 
 AGAIN_SECONDS: Final = 4.0  # the second press of a key that wants two must follow within so long
-FRAME_WIDTH: Final = 11
+STEP_WIDTH: Final = 11
 
 # The control of each key and what the key sends; capital letters are keys of their own only where both are listed.
 KEYS: Final = {
     key: (control, arguments) for control in CONTROLS.values() for key, arguments in control.key_arguments().items()
 }
 HELP: Final = (
-    *((" ".join(control.keys), control.key_help) for control in CONTROLS.values() if control.keys),
+    *((" ".join(control.keys), control.key_help) for control in CONTROLS.values()),
     ("space", "a row of figures now"), ("h", "header of the rows"), ("c", "clear the screen"), ("v", "verbose on/off"),
     ("?", "this list"),
 )  # fmt: skip
-
-
-# --- rows ----------------------------------------------------------------------------------------------------------
 
 
 def short(value: float) -> str:
@@ -72,7 +70,6 @@ class Rows:
         self.since: dict[str, list[float]] = {}
 
     def declare(self, metrics: Sequence[Metric]) -> None:
-        """Take the columns of these metrics."""
         found = {metric.column for metric in metrics if metric.column is not None}
         self.columns = {
             column: [metric for metric in metrics if metric.column == column]
@@ -80,7 +77,6 @@ class Rows:
         }
 
     def add(self, figures: dict[str, float]) -> None:
-        """New figures."""
         self.last |= figures
         for name, value in figures.items():
             self.since.setdefault(name, []).append(value)
@@ -96,26 +92,15 @@ class Rows:
         return tuple(column for column in self.columns if column in kept)
 
     def cell(self, column: Column, overridden: bool) -> str:
-        """What a column shows now."""
         names = [metric.name for metric in self.columns[column]]
         if not all(name in self.last for name in names):
             return "-"
-        values = [self._mean(name) if column.mean else self.last[name] for name in names]
+        since = [self.since.get(name) if column.mean else None for name in names]
+        values = [sum(values) / len(values) if values else self.last[name] for name, values in zip(names, since)]
         return FORMATS[column.format](*values) + "*" * overridden
 
-    def control(self, column: Column) -> str:
-        """The control that overrides what a column shows, if there is one."""
-        return self.columns[column][0].control
 
-    def _mean(self, name: str) -> float:
-        values = self.since.get(name)
-        return sum(values) / len(values) if values else self.last[name]
-
-
-# --- the console ---------------------------------------------------------------------------------------------------
-
-
-class TrainingConsole:
+class TrainingConsole(Observer):
     """Tells a person how a training goes, and the training what the person wants."""
 
     def __init__(self, console: Console | None = None):
@@ -131,7 +116,7 @@ class TrainingConsole:
             disable=not self.console.is_terminal,
         )
         self.task = self.bar.add_task("training", total=1.0, figures="")
-        self.keys = Keys(self.console.file, self.press, self._stopped)
+        self.keys = Keys(self.console.file, self.press, self.console.show_cursor)  # the bar hides it
         self.run: Run | None = None
         self.controls: dict[str, dict[str, Any]] = {}
         self.rows = Rows()
@@ -143,7 +128,7 @@ class TrainingConsole:
         self.result, self.left = "", ""
         self.unit = "step"  # what the training counts
         self.rate = ""  # the metric that says how fast it does
-        self.frames, self.done = 0, 0.0
+        self.step, self.done = 0, 0.0
         self.began = time.monotonic()
         self.done_before = 0.0
         self.next_row = 0.0
@@ -167,29 +152,27 @@ class TrainingConsole:
         self.rate = next((metric.name for metric in metrics if metric.role == "rate"), "")
         self.rows.declare(metrics)
 
-    # --- what the training tells ---
-
-    def started(self, report: dict[str, str], done: float) -> None:
+    def started(self, report: dict[str, str], progress: float) -> None:
         """Print what runs, draw the bar, listen to keys."""
         if self.keys.there:
             report = report | {"keys": "? lists them; q saves and quits"}
         for name, text in report.items():
             self._tell(f"{name:>8}  ", text)
-        self.began, self.done_before, self.done = time.monotonic(), done, done
+        self.began, self.done_before, self.done = time.monotonic(), progress, progress
         self.bar.start()
         self.keys.start()
 
-    def progressed(self, frames: int, done: float, figures: dict[str, float]) -> None:
+    def progressed(self, step: int, progress: float, figures: dict[str, float]) -> None:
         """Move the bar; print a row now and then."""
         with self.turn:
-            self.frames, self.done = frames, done
+            self.step, self.done = step, progress
             self.rows.add(figures)
-            passed, spent = time.monotonic() - self.began, done - self.done_before
-            self.left = _clock(max(0.0, 1 - done) * passed / spent) if spent > 0 else ""
-            parts = [f"{frames / 1e6:.1f}M {self.unit}s"]
+            passed, spent = time.monotonic() - self.began, progress - self.done_before
+            self.left = _clock(max(0.0, 1 - progress) * passed / spent) if spent > 0 else ""
+            parts = [f"{step / 1e6:.1f}M {self.unit}s"]
             parts += [f"{figures[self.rate]:,.0f}/s"] if self.rate in figures else []
             parts += [f"{self.left} left"] * bool(self.left) + [self.result] * bool(self.result)
-            self.bar.update(self.task, completed=done, figures="  ".join(parts))
+            self.bar.update(self.task, completed=progress, figures="  ".join(parts))
             if time.monotonic() >= self.next_row:
                 self.print_row()
             if self.verbose:
@@ -210,23 +193,18 @@ class TrainingConsole:
         self.bar.update(self.task, description="training" if learning else "not learning")
 
     def noted(self, text: str) -> None:
-        """Print a message."""
         self._tell("  ", text)
 
     def reported(self, report: Report) -> None:
-        """Print a table."""
         title, _, table = report.text().partition("\n")
         self._print(Text(title, "bold").append(f"\n{table}", "not bold"))
 
-    # --- rows ---
-
     def print_header(self) -> None:
-        """Print the names of the columns."""
         with self.turn:
             self.shown = self._fitting()
             self.rows_since_header = 0
             name = self.unit.rpartition("-")[2].capitalize()
-            first = f"{name:>{FRAME_WIDTH}}" + ("" if self.console.is_terminal else f"{'Done':>5} {'Left':>8}")
+            first = f"{name:>{STEP_WIDTH}}" + ("" if self.console.is_terminal else f"{'Done':>5} {'Left':>8}")
             titles = "".join(f" {column.title:>{column.width}}" for column in self.shown)
             self._print(Text(first + titles, style="bold"))
 
@@ -235,11 +213,12 @@ class TrainingConsole:
         with self.turn:
             if self._fitting() != self.shown or self.rows_since_header >= HEADER_ROWS:
                 self.print_header()
-            row = Text(f"{self.frames:>{FRAME_WIDTH},}")
+            row = Text(f"{self.step:>{STEP_WIDTH},}")
             if not self.console.is_terminal:
                 row.append(f"{self.done:>5.0%} {self.left or '-':>8}")
             for column in self.shown:
-                overridden = self.controls.get(self.rows.control(column), {}).get("overridden", False)
+                control = self.controls.get(self.rows.columns[column][0].control, {})
+                overridden = control.get("overridden", False)
                 cell = self.rows.cell(column, overridden)
                 row.append(f" {cell:>{column.width}}", "yellow" if overridden else "")
             self._print(row)
@@ -249,31 +228,25 @@ class TrainingConsole:
 
     def _fitting(self) -> tuple[Column, ...]:
         # A file has no width; a terminal's last column is left free, because some wrap after it.
-        return self.rows.fitting(self.console.width - FRAME_WIDTH - 1 if self.console.is_terminal else 10_000)
-
-    # --- keys ---
+        return self.rows.fitting(self.console.width - STEP_WIDTH - 1 if self.console.is_terminal else 10_000)
 
     def press(self, key: str) -> None:
-        """Do what a key asks for."""
         key = key if key in KEYS else key.lower()
         control, arguments = KEYS.get(key, (None, {}))
+        own = {"?": self._print_help, " ": self.print_row, "h": self.print_header, "v": self._toggle_verbose}
+        own["c"] = self._clear
         if control is not None and control.key_asks and not self._is_pressed_again(key):
             self.noted(f"{control.key_asks} Press {key} again within {AGAIN_SECONDS:g} seconds")
         elif control is not None:
             self._send(control.name, arguments)
-        elif key == "?":
-            self._print_help()
-        elif key == " ":
-            self.print_row()
-        elif key == "h":
-            self.print_header()
-        elif key == "c":
-            self.console.clear()
-            self.print_header()
-        elif key == "v":
-            self._toggle_verbose()
+        elif key in own:
+            own[key]()
         elif key.isprintable():
             self.noted(f"no key {key}: ? lists those there are")
+
+    def _clear(self) -> None:
+        self.console.clear()
+        self.print_header()
 
     def _is_pressed_again(self, key: str) -> bool:
         now = time.monotonic()
@@ -312,11 +285,6 @@ class TrainingConsole:
             if event.kind not in CONFIRMED:
                 when = time.strftime("%H:%M:%S", time.localtime(event.time))
                 self._tell(f"  {when}  ", f"{event.kind}: {event.text}", "dim")
-
-    # --- printing ---
-
-    def _stopped(self, stopped: bool) -> None:
-        self.console.show_cursor(stopped)  # the bar hides it
 
     def _tell(self, label: str, text: str, style: str = "") -> None:
         """Print a text after a label, and under it where it needs more lines than one."""

@@ -11,7 +11,9 @@ import shutil
 import socket
 import sys
 import webbrowser
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
@@ -31,6 +33,8 @@ DASHBOARD_PORT = 8765
 ENOUGH_DISK_GB = 5.0
 GAME_FOLDERS = ("/usr/games", "/usr/local/games")  # Debian puts MAME there; root's PATH often lacks them
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "firefox", "firefox-esr")
+
+needed = partial(Check, required=True)
 
 
 @dataclass(frozen=True)
@@ -79,8 +83,7 @@ def report(full: bool = False, as_json: bool = False) -> int:
         flat: dict[str, str | bool] = {"version": __version__, "ok": not broken}
         for row in rows:
             key = row.name.lower().replace(" ", "_")
-            flat[key] = row.found
-            flat[f"{key}_ok"] = row.state == "ok"
+            flat |= {key: row.found, f"{key}_ok": row.state == "ok"}
         print(json.dumps(flat))
     return 1 if broken else 0
 
@@ -88,15 +91,14 @@ def report(full: bool = False, as_json: bool = False) -> int:
 def _python() -> Check:
     found = f"{platform.python_version()}, {platform.system()} {platform.machine()}"
     if sys.version_info[:2] < OLDEST_PYTHON:
-        wanted = ".".join(map(str, OLDEST_PYTHON))
-        return Check("Python", "missing", found, f"install Python {wanted} or newer", required=True)
-    return Check("Python", "ok", found, required=True)
+        return needed("Python", "missing", found, f"install Python {'.'.join(map(str, OLDEST_PYTHON))} or newer")
+    return needed("Python", "ok", found)
 
 
 def _torch(full: bool) -> Check:
     version = _version("torch")
     if version is None:
-        return Check("torch", "missing", "not installed", "pip install protege", required=True)
+        return needed("torch", "missing", "not installed", "pip install protege")
     if not full:
         if sys.platform == "darwin" and platform.machine() == "arm64":
             device = "Apple GPU likely (--full tries it)"
@@ -104,21 +106,18 @@ def _torch(full: bool) -> Check:
             device = "NVIDIA driver present (--full tries it)"
         else:
             device = "CPU"
-        return Check("torch", "ok", f"{version}, {device}", required=True)
+        return needed("torch", "ok", f"{version}, {device}")
     try:
         import torch
 
-        devices = ["cpu"]
-        devices += [f"cuda:{i}" for i in range(torch.cuda.device_count())]
+        devices = ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
         devices += ["mps"] if torch.backends.mps.is_available() else []
         for device in devices:
             torch.ones(2, 2, device=device).sum().item()
         names = [torch.cuda.get_device_name(d) if d.startswith("cuda") else d.upper() for d in devices]
     except (ImportError, OSError, RuntimeError) as error:
-        return Check(
-            "torch", "missing", f"{version}, does not work: {_first_line(error)}", "reinstall torch", required=True
-        )
-    return Check("torch", "ok", f"{version}, {', '.join(names)}, {torch.get_num_threads()} threads", required=True)
+        return needed("torch", "missing", f"{version}, does not work: {_first_line(error)}", "reinstall torch")
+    return needed("torch", "ok", f"{version}, {', '.join(names)}, {torch.get_num_threads()} threads")
 
 
 def _cores() -> Check:
@@ -134,20 +133,20 @@ def _cores() -> Check:
 def _numba() -> Check:
     version = _version("numba")
     if version is None:
-        return Check("numba", "missing", "not installed", "pip install protege", required=True)
+        return needed("numba", "missing", "not installed", "pip install protege")
     try:
         from protege.kernels import kernel_cache
     except (ImportError, OSError) as error:
-        advice = "reinstall numba and llvmlite"
-        return Check("numba", "missing", f"{version}, does not start: {_first_line(error)}", advice, required=True)
+        found = f"{version}, does not start: {_first_line(error)}"
+        return needed("numba", "missing", found, "reinstall numba and llvmlite")
     folders = [kernel_cache(f"games/{name}") for name in BUILT_IN]
     where = short_path(folders[0].parent)
     if not os.access(_nearest_folder(folders[0]), os.W_OK):
         advice = "set PROTEGE_CACHE to a folder you can write to"
-        return Check("numba", "missing", f"{version}, cannot write {where}", advice, required=True)
+        return needed("numba", "missing", f"{version}, cannot write {where}", advice)
     if any(folder.exists() for folder in folders):
-        return Check("numba", "ok", f"{version}, compiled code in {where}", required=True)
-    return Check("numba", "ok", f"{version}, nothing compiled yet", f"the first start fills {where}", required=True)
+        return needed("numba", "ok", f"{version}, compiled code in {where}")
+    return needed("numba", "ok", f"{version}, nothing compiled yet", f"the first start fills {where}")
 
 
 def _video() -> Check:
@@ -165,10 +164,8 @@ def _browser() -> Check:
         if path := find_program(name):
             return Check("browser", "ok", str(path))
     if sys.platform in ("darwin", "win32"):
-        try:
+        with suppress(webbrowser.Error, AttributeError):
             return Check("browser", "ok", webbrowser.get().name)
-        except (webbrowser.Error, AttributeError):
-            pass
     advice = "apt-get install chromium, or open the dashboard's address from another machine"
     return Check("browser", "missing", "none found", advice)
 
@@ -187,13 +184,11 @@ def check_port(port: int, use: str, advice: str) -> Check:
 
 
 def _listener(port: int) -> str:
-    try:
+    with suppress(psutil.Error, OSError):  # another user's process, or a system that does not tell
         for connection in psutil.net_connections("tcp"):
             if connection.laddr and connection.laddr.port == port and connection.status == psutil.CONN_LISTEN:
                 if connection.pid is not None:
                     return f"{psutil.Process(connection.pid).name()}, process {connection.pid}"
-    except (psutil.Error, OSError):  # another user's process, or a system that does not tell
-        pass
     return "another program"
 
 
@@ -202,20 +197,17 @@ def _disk() -> Check:
     try:
         free_gb = shutil.disk_usage(_nearest_folder(folder)).free / 1e9
     except OSError as error:
-        return Check(
-            "disk", "missing", f"{short_path(folder)}: {_first_line(error)}", "change to another folder", required=True
-        )
+        return needed("disk", "missing", f"{short_path(folder)}: {_first_line(error)}", "change to another folder")
     found = f"{free_gb:.0f} GB free for {short_path(folder)}"
     if free_gb < ENOUGH_DISK_GB:
-        return Check("disk", "missing", found, f"make room: a long run may need {ENOUGH_DISK_GB:.0f} GB", required=True)
-    return Check("disk", "ok", found, required=True)
+        return needed("disk", "missing", found, f"make room: a long run may need {ENOUGH_DISK_GB:.0f} GB")
+    return needed("disk", "ok", found)
 
 
 def _version(distribution: str) -> str | None:
-    try:
+    with suppress(metadata.PackageNotFoundError):
         return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None
+    return None
 
 
 def _nearest_folder(path: Path) -> Path:

@@ -1,6 +1,5 @@
 """`protege eval` of a game that brings none of its own, and figures of players as a table."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any, Final
 
 from tyro.conf import UseAppendAction
 
-from protege.cli.tables import number, print_table
+from protege.cli.tables import number, print_json, print_table
 from protege.games import Figures, Game
 from protege.machine import usable_cores
 
@@ -34,13 +33,8 @@ def run_eval(game: Game, command: Eval) -> int:
     names = command.player or [*players.champions, *players.scripted][:1]
     for name in names:
         players.find(name, command.runs)  # before the first game: a typo costs no time
-    results = measure_all(
-        game, names, games=command.games, seed=command.seed, threads=command.threads, runs=command.runs
-    )
-    if command.json:
-        for result in results:
-            print(json.dumps(result))
-    return 0
+    given = {"games": command.games, "seed": command.seed, "threads": command.threads}
+    return print_json(command, *measure_all(game, names, **given, runs=command.runs))
 
 
 def measure_all(

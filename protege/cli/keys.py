@@ -88,7 +88,7 @@ else:
 class Keys:
     """Listens from `start` to the end of its `with`, if there is a terminal with somebody who sees the answers."""
 
-    def __init__(self, screen: IO[str], pressed: Callable[[str], None], stopped: Callable[[bool], None]) -> None:
+    def __init__(self, screen: IO[str], pressed: Callable[[str], None], stopped: Callable[[bool], object]) -> None:
         """`pressed` gets every key, in another thread; `stopped` is told when Ctrl-Z stops the program, and after."""
         self.pressed, self.stopped = pressed, stopped
         self.there = sys.stdin is not None and sys.stdin.isatty() and screen.isatty()
@@ -106,7 +106,6 @@ class Keys:
         return self
 
     def start(self) -> None:
-        """Take the terminal."""
         if not self.there:
             return
         self._terminal = _Terminal()

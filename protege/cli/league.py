@@ -1,6 +1,5 @@
 """`protege league`: ratings of players by matches between them, and what learners play against."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -10,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from tyro.conf import Positional, UseAppendAction, arg
 
+from protege import ProtegeError
 from protege.cli.options import extended, given
-from protege.cli.tables import count, date, number, print_table
+from protege.cli.tables import count, date, number, print_json, print_table
 from protege.games import BUILT_IN, Command, Contest, Contests, Game, NoSettings, find_game, games
 from protege.machine import usable_cores
+from protege.runs.run import checked_name, list_runs, open_run, runs_folder
 
 if TYPE_CHECKING:
     from protege.league.league import League
@@ -46,9 +47,7 @@ def init_options(words: Sequence[str]) -> type[LeagueInit]:
 
 def run_init(command: Any) -> int:
     from protege.league.league import copy_league, create_league, open_league
-    from protege.league.ledger import LeagueError
     from protege.league.matchmaking import Rules
-    from protege.runs.run import checked_name, runs_folder
 
     is_path = Path(command.league).name != command.league
     folder = Path(command.league) if is_path else runs_folder(command.runs) / checked_name(command.league)
@@ -57,7 +56,7 @@ def run_init(command: Any) -> int:
             league = copy_league(source, folder)
     elif not command.game:
         rated = ", ".join(name for name, game in games().items() if game.contests)
-        raise LeagueError(f"say what is played with --game ({rated}), or which league to copy with --copy")
+        raise ProtegeError(f"say what is played with --game ({rated}), or which league to copy with --copy")
     else:
         rules = Rules(limit=command.limit, gate_games=command.gate_games, recordings=command.recordings)
         contests = _contests(find_game(command.game))
@@ -66,43 +65,41 @@ def run_init(command: Any) -> int:
     with league:
         entries = league.entries()
         print(f"{folder}: a league of {league.game} with {count(entries, 'player')}, {league.anchor.name} at 1500")
-        if command.json:
-            print(json.dumps({"league": str(folder), "game": league.game, "entries": len(entries)}))
-    return 0
+        return print_json(command, {"league": str(folder), "game": league.game, "entries": len(entries)})
+
+
+def _league(command: Any) -> "League":
+    from protege.league.league import open_league
+
+    return open_league(command.league, command.runs)
 
 
 def _contests(game: Game) -> Contests:
-    from protege.league.ledger import LeagueError
-
     if game.contests is None:
-        raise LeagueError(f"{game.title} has no league: two players of it cannot meet")
+        raise ProtegeError(f"{game.title} has no league: two players of it cannot meet")
     return game.contests()
 
 
 def _game(league: "League", place: str) -> Game:
     """The game of a league: a built-in one, or the user's own, which a league's file must not name."""
-    from protege.league.ledger import LeagueError
-
     if not place and league.game not in BUILT_IN:
-        raise LeagueError(
+        raise ProtegeError(
             f"league {league.name} plays {league.game!r}, which is not among {', '.join(BUILT_IN)}: "
             "say where it is with --game package.module:GAME or a file"
         )
     found = find_game(place or league.game)
     if found.name != league.game:
-        raise LeagueError(f"league {league.name} plays {league.game}, not {found.name}")
+        raise ProtegeError(f"league {league.name} plays {league.game}, not {found.name}")
     return found
 
 
 def _contest(league: "League", place: str, threads: int, games: int = 1) -> Contest:
     """Whoever plays this league's matches, if this version of Protege still plays them alike."""
-    from protege.league.ledger import LeagueError
-
     contests = _contests(_game(league, place))
     try:
         found = contests.open(league.signature, threads=threads or usable_cores(), games=games)
     except (KeyError, TypeError, ValueError) as error:
-        raise LeagueError(
+        raise ProtegeError(
             f"league {league.name} does not say what its matches are like ({error}): begin another league"
         ) from error
     league.require(found.signature)
@@ -124,12 +121,15 @@ class LeagueAdd:
 
 
 def run_add(command: LeagueAdd) -> int:
-    from protege.league.league import open_league
     from protege.league.ledger import CANDIDATE, MEMBER
 
-    with open_league(command.league, command.runs) as league:
+    with _league(command) as league:
         parent = league.find(command.parent).id if command.parent else None
-        path, run = _checkpoint(_game(league, command.game), command.player, command.runs)
+        players = _game(league, command.game).players()
+        path = players.checkpoint_of(command.player, command.runs)
+        if path is None:
+            path = open_run(command.player, command.runs).best  # raises, and says which runs have similar names
+        run = command.player if command.player in (run.name for run in list_runs(command.runs)) else ""
         _contest(league, command.game, 1).check(str(path))
         kind = MEMBER if command.member else CANDIDATE
         before = {entry.id for entry in league.entries()}
@@ -140,26 +140,13 @@ def run_add(command: LeagueAdd) -> int:
             print(f"{entry.name}: {entry.kind} of league {league.name}, a copy of {path} ({entry.hash[:12]})")
         else:
             print(f"league {league.name} has these contents already, as {entry.name}, {entry.kind}: nothing was added")
-        if not is_new and entry.kind != MEMBER:
-            print(f"Make it a member:   protege league promote {command.league} {entry.name}")
-        if command.json:
-            print(json.dumps({"league": league.name, "is_new": is_new, **_flat(entry)}))
-    return 0
-
-
-def _checkpoint(game: Game, player: str, runs: Path | None) -> tuple[Path, str]:
-    """The file of a champion, a run or a path, and the run's name if it is one."""
-    from protege.runs.run import list_runs, open_run
-
-    path = game.players().checkpoint_of(player, runs)
-    if path is None:
-        path = open_run(player, runs).best  # raises, and says which runs have similar names
-    return path, player if player in (run.name for run in list_runs(runs)) else ""
+            if entry.kind != MEMBER:
+                print(f"Make it a member:   protege league promote {command.league} {entry.name}")
+        return print_json(command, {"league": league.name, "is_new": is_new, **_flat(entry)})
 
 
 def _flat(entry: "Entry") -> dict[str, Any]:
-    found = asdict(entry) | entry.rating._asdict()
-    return found | {"conservative": entry.rating.conservative}
+    return asdict(entry) | entry.rating._asdict() | {"conservative": entry.rating.conservative}
 
 
 @dataclass(frozen=True)
@@ -189,20 +176,12 @@ def run_list(command: LeagueList) -> int:
                 rows.append([name, str(problem)])
         head = ("league", "game", "players", "matches", "rated", "pending", "periods")
         print_table(count(rows, "league"), head, rows, (2, 3, 4, 5, 6))
-        if command.json:
-            for one in found:
-                print(json.dumps(one))
-            print(json.dumps({"leagues": len(found)}))
-        return 0
-    with open_league(command.league, command.runs) as league:
+        return print_json(command, *found, {"leagues": len(found)})
+    with _league(command) as league:
         listed = table(league, retired=command.retired)
         _print_table(league, listed)
-        if command.json:
-            for row in listed:
-                print(json.dumps(row))
-            about = {"league": league.name, "game": league.game, "entries": len(listed)}
-            print(json.dumps(about | league.counts()))
-    return 0
+        about = {"league": league.name, "game": league.game, "entries": len(listed)}
+        return print_json(command, *listed, about | league.counts())
 
 
 def _print_table(league: "League", rows: Sequence[dict[str, Any]]) -> None:
@@ -216,13 +195,10 @@ def _print_table(league: "League", rows: Sequence[dict[str, Any]]) -> None:
         ]
         for row in rows
     ]  # fmt: skip
-    title = f"League {league.name} of {league.game}: {counts['rated']:,} rated matches in {count_periods(counts)}"
+    periods = count(range(counts["periods"]), "period")
+    title = f"League {league.name} of {league.game}: {counts['rated']:,} rated matches in {periods}"
     head = ("player", "kind", "rating", "95 %", "at least", "by all matches", "games")
     print_table(title, head, lines, (2, 3, 4, 5, 6))
-
-
-def count_periods(counts: dict[str, int]) -> str:
-    return f"{counts['periods']} period{'' if counts['periods'] == 1 else 's'}"
 
 
 @dataclass(frozen=True)
@@ -241,10 +217,9 @@ class LeagueMatch:
 
 
 def run_match(command: LeagueMatch) -> int:
-    from protege.league.league import open_league
     from protege.statistics import wilson
 
-    with open_league(command.league, command.runs) as league:
+    with _league(command) as league:
         first, second = league.find(command.first), league.find(command.second)
         contest = _contest(league, command.game, command.threads, command.games)
         results = _meet(league, contest, first, second, command.games, command.record)
@@ -258,24 +233,20 @@ def run_match(command: LeagueMatch) -> int:
         )
         for before, now in zip((first, second), after):
             print(f"{now.name}: {before.rating.rating:.0f} -> {now.rating.rating:.0f} ± {2 * now.rating.deviation:.0f}")
-        if command.json:
-            figures = {"first": first.name, "second": second.name, "games": len(results), "score": score}
-            figures |= {"rate": score / len(results), "rate_low": low, "rate_high": high}
-            figures |= {f"rating_{side}": entry.rating.rating for side, entry in zip(("first", "second"), after)}
-            print(json.dumps(figures))
-    return 0
+        figures = {"first": first.name, "second": second.name, "games": len(results), "score": score}
+        figures |= {"rate": score / len(results), "rate_low": low, "rate_high": high}
+        figures |= {f"rating_{side}": entry.rating.rating for side, entry in zip(("first", "second"), after)}
+        return print_json(command, figures)
 
 
 def _meet(
     league: "League", contest: Contest, first: "Entry", second: "Entry", games: int, record: int = 0
 ) -> list["Result"]:
     """Matches of two entries on maps that are new to them, each filed when it is over: a kill loses no other."""
-    from protege.league.ledger import LeagueError
-
     sides = contest.sides
     if first.id == second.id or games < 1 or games % sides:
         what = "at least one match" if sides == 1 else f"a multiple of {sides} matches, {sides} on each map"
-        raise LeagueError(f"two different players and {what} are needed; got {first.name}, {second.name} and {games}")
+        raise ProtegeError(f"two different players and {what} are needed; got {first.name}, {second.name} and {games}")
     players = league.opponent(first), league.opponent(second)
     maps = league.reserve_maps(first.id, second.id, games // sides)
     return contest.play(*players, maps, record, lambda result: league.file([result], ends_period=False))
@@ -297,15 +268,13 @@ class LeagueTournament:
 
 
 def run_tournament(command: LeagueTournament) -> int:
-    from protege.league.league import open_league
-    from protege.league.ledger import LeagueError
     from protege.league.standings import table
 
-    with open_league(command.league, command.runs) as league:
+    with _league(command) as league:
         contest = _contest(league, command.game, command.threads, command.rounds * command.games)
         everybody = [league.find(name) for name in command.player] or league.pool()
         if len({entry.id for entry in everybody}) < 2:
-            raise LeagueError("a tournament needs at least two players")
+            raise ProtegeError("a tournament needs at least two players")
         pairs = list(combinations(everybody, 2))
         played = 0
         for number in range(command.rounds):
@@ -315,10 +284,8 @@ def run_tournament(command: LeagueTournament) -> int:
             league.close_period()
             print(f"round {number + 1} of {command.rounds}: {played:,} matches", flush=True)
         _print_table(league, table(league))
-        if command.json:
-            ratings = {f"rating.{entry.name}": league.by_id(entry.id).rating.rating for entry in everybody}
-            print(json.dumps({"league": league.name, "matches": played, **ratings}))
-    return 0
+        ratings = {f"rating.{entry.name}": league.by_id(entry.id).rating.rating for entry in everybody}
+        return print_json(command, {"league": league.name, "matches": played, **ratings})
 
 
 @dataclass(frozen=True)
@@ -338,13 +305,11 @@ class LeaguePromote:
 
 
 def run_promote(command: LeaguePromote) -> int:
-    from protege.league.league import open_league
     from protege.league.ledger import CANDIDATE
 
-    with open_league(command.league, command.runs) as league:
+    with _league(command) as league:
         chosen = [league.find(command.candidate)] if command.candidate else league.entries(CANDIDATE)
         promoted = []
-
         opened = cache(lambda: _contest(league, command.game, command.threads))
         for entry in chosen:
             verdict = league.verdict(entry)
@@ -358,9 +323,8 @@ def run_promote(command: LeaguePromote) -> int:
             if verdict.passed:
                 league.promote(league.by_id(entry.id), verdict.reason)
                 promoted.append(entry.name)
-        if command.json:
-            print(json.dumps({"judged": len(chosen), "promoted": len(promoted), "names": ", ".join(promoted)}))
-    return 0
+        told = {"judged": len(chosen), "promoted": len(promoted), "names": ", ".join(promoted)}
+        return print_json(command, told)
 
 
 @dataclass(frozen=True)
@@ -375,15 +339,11 @@ class LeagueRetire:
 
 
 def run_retire(command: LeagueRetire) -> int:
-    from protege.league.league import open_league
-
-    with open_league(command.league, command.runs) as league:
+    with _league(command) as league:
         entry = league.find(command.player)
         league.retire(entry, command.reason)
         print(f"{entry.name} has left league {league.name}")
-        if command.json:
-            print(json.dumps({"league": league.name, **_flat(league.by_id(entry.id))}))
-    return 0
+        return print_json(command, {"league": league.name, **_flat(league.by_id(entry.id))})
 
 
 @dataclass(frozen=True)
@@ -396,10 +356,9 @@ class LeaguePayoff:
 
 
 def run_payoff(command: LeaguePayoff) -> int:
-    from protege.league.league import open_league
     from protege.league.standings import payoff, table
 
-    with open_league(command.league, command.runs) as league:
+    with _league(command) as league:
         rows = table(league)
         cells = payoff(league, [row["id"] for row in rows])
     names = [row["name"] for row in rows]
@@ -409,10 +368,8 @@ def run_payoff(command: LeaguePayoff) -> int:
     ]
     head = ("score against, %", *(str(i + 1) for i in range(len(names))))
     print_table(f"League {league.name}: row against column", head, lines, tuple(range(1, len(head))))
-    if command.json:
-        met = [(a, b, cell) for a, line in zip(names, cells) for b, cell in zip(names, line) if cell]
-        print(json.dumps({f"{a}.{b}.{key}": value for a, b, cell in met for key, value in cell.items()}))
-    return 0
+    met = [(a, b, cell) for a, line in zip(names, cells) for b, cell in zip(names, line) if cell]
+    return print_json(command, {f"{a}.{b}.{key}": value for a, b, cell in met for key, value in cell.items()})
 
 
 @dataclass(frozen=True)
@@ -426,10 +383,9 @@ class LeagueShow:
 
 
 def run_show(command: LeagueShow) -> int:
-    from protege.league.league import open_league
     from protege.league.standings import distances, recent_matches, styles
 
-    with open_league(command.league, command.runs) as league:
+    with _league(command) as league:
         entry = league.find(command.player)
         everybody = {other.id: other for other in league.entries()}
         history, found = league.history(entry.id), styles(league, list(everybody))
@@ -460,9 +416,7 @@ def run_show(command: LeagueShow) -> int:
         for m in matches
     ]  # fmt: skip
     print_table("latest matches", (), lines)
-    if command.json:
-        print(json.dumps(_flat(entry) | {f"style.{key}": value for key, value in style.items()}))
-    return 0
+    return print_json(command, _flat(entry) | {f"style.{key}": value for key, value in style.items()})
 
 
 LEAGUE: Final = {

@@ -2,17 +2,16 @@
 
 import os
 import sys
+import webbrowser
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from tyro.conf import UseAppendAction
 
+from protege.dashboard.process import ServerProcess
 from protege.games import BUILT_IN, find_game
-
-if TYPE_CHECKING:
-    from protege.dashboard.process import ServerProcess
 
 
 @dataclass(frozen=True)
@@ -32,32 +31,14 @@ def run_dashboard(command: Dashboard) -> int:
     if command.until_stdin_closes and hasattr(os, "nice"):
         os.nice(5)  # beside a training, which is what the machine is busy for
     view = f"/run/{command.run}" if command.run else ""
-    named: dict[str, Sequence[Any]] = dict.fromkeys(command.game, ())
-    return serve_page(command, view, named, until_stdin_closes=command.until_stdin_closes)
+    return serve_page(command, view, dict.fromkeys(command.game, ()))
 
 
-class PageCommand(Protocol):
-    """What every command says that serves the page."""
-
-    @property
-    def runs(self) -> Path | None: ...
-    @property
-    def host(self) -> str: ...
-    @property
-    def port(self) -> int: ...
-    @property
-    def no_browser(self) -> bool: ...
-
-
-def serve_page(
-    command: PageCommand, view: str, named: Mapping[str, Sequence[Any]] | None = None, until_stdin_closes: bool = False
-) -> int:
-    """Serve until Ctrl-C, with the page opened at a view.
+def serve_page(command: Any, view: str, named: Mapping[str, Sequence[Any]] | None = None) -> int:
+    """Serve until Ctrl-C, with the page opened at a view; the command has `runs`, `host`, `port` and `no_browser`.
 
     `named` holds, by game, the players or recordings that the command line names: a page could not do so by itself.
     """
-    import webbrowser
-
     from protege.dashboard.server import Served, serve
 
     def ready(page: Served) -> None:
@@ -71,19 +52,15 @@ def serve_page(
     named = named or {}
     games = [find_game(place) for place in dict.fromkeys([*BUILT_IN, *named])]
     views = {game.name: game.views(command.runs, named.get(game.place, ())) for game in games if game.views}
-    serve(
-        views, folder=command.runs, host=command.host, port=command.port, ready=ready,
-        until_stdin_closes=until_stdin_closes,
-    )  # fmt: skip
+    until = getattr(command, "until_stdin_closes", False)
+    serve(views, folder=command.runs, host=command.host, port=command.port, ready=ready, until_stdin_closes=until)
     return 0
 
 
-def page_beside(tell: Callable[[str], None], runs: Path, place: str = "") -> "ServerProcess":
+def page_beside(tell: Callable[[str], None], runs: Path, place: str = "") -> ServerProcess:
     """The page of a folder of runs in a process of its own; `tell` gets the line that says where it is.
 
     A game of the user's own, at `place`, is shown there as well.
     """
-    from protege.dashboard.process import ServerProcess
-
     own = ["--game", place] if place and place not in BUILT_IN else []
     return ServerProcess(["dashboard", "--no-browser", "--runs", str(runs), *own], tell)

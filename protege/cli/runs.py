@@ -8,8 +8,10 @@ from typing import Any, Final
 
 from tyro.conf import Positional, UseAppendAction
 
-from protege.cli.tables import count, date, number, print_table, size
+from protege.cli.tables import count, date, number, print_json, print_table, size
 from protege.games import Command
+from protege.runs.files import replacing
+from protege.runs.run import RunError, flat, list_runs, open_run, plan_prune, prune, runs_folder
 
 
 @dataclass(frozen=True)
@@ -21,8 +23,6 @@ class RunsList:
 
 
 def run_runs_list(command: RunsList) -> int:
-    from protege.runs.run import list_runs, runs_folder
-
     summaries = list_runs(command.runs)
     rows = [
         [s.name, s.status, f"{s.step:,}", number(s.best_score), size(s.disk_bytes), s.created[:16].replace("T", " ")]
@@ -31,12 +31,9 @@ def run_runs_list(command: RunsList) -> int:
     total = sum(summary.disk_bytes for summary in summaries)
     head = ("run", "status", "step", "best score", "disk", "created (UTC)")
     print_table(f"{count(rows, 'run')} in {runs_folder(command.runs)}, {size(total)}", head, rows, numbers=(2, 3, 4))
-    if command.json:
-        for summary in summaries:
-            print(json.dumps(asdict(summary)))
-        training = sum(summary.status == "running" for summary in summaries)
-        print(json.dumps({"runs": len(rows), "running": training, "disk_bytes": total}))
-    return 0
+    training = sum(summary.status == "running" for summary in summaries)
+    together = {"runs": len(rows), "running": training, "disk_bytes": total}
+    return print_json(command, *map(asdict, summaries), together)
 
 
 @dataclass(frozen=True)
@@ -49,8 +46,6 @@ class RunsShow:
 
 
 def run_runs_show(command: RunsShow) -> int:
-    from protege.runs.run import flat, open_run
-
     with open_run(command.name, command.runs) as run:
         info, summary, latest = run.info(), run.summary(), run.metrics.latest()
         declared, not_finite, events = run.metrics.declared(), run.metrics.not_finite(), run.metrics.events(most=12)
@@ -65,14 +60,9 @@ def run_runs_show(command: RunsShow) -> int:
     }
     print_table(f"{run.name}: {info.game}, {info.learner}", (), [[key, value] for key, value in about.items()])
     print_table("settings", (), [[key, json.dumps(value)] for key, value in settings.items()])
+    missed = {name: f" (not finite {times} times)" for name, times in not_finite.items()}
     figures = [
-        [
-            m.family,
-            m.name,
-            number(latest[m.name].value, "not finite"),
-            m.unit,
-            m.meaning + _times(not_finite.get(m.name)),
-        ]
+        [m.family, m.name, number(latest[m.name].value, "not finite"), m.unit, m.meaning + missed.get(m.name, "")]
         for m in declared
         if m.name in latest
     ]
@@ -80,15 +70,9 @@ def run_runs_show(command: RunsShow) -> int:
     files = [[path.name, size(path.stat().st_size), date(path.stat().st_mtime)] for path in run.all_checkpoints()]
     print_table("checkpoints", (), files, numbers=(1,))
     print_table("events", (), [[date(event.time), event.kind, event.text] for event in events])
-    if command.json:
-        found = {**asdict(summary), "commit": info.commit and info.commit.hash, "checkpoints": len(files)}
-        found |= {f"config.{key}": value for key, value in settings.items()}
-        print(json.dumps(found | {f"metric.{name}": point.value for name, point in latest.items()}))
-    return 0
-
-
-def _times(not_finite: int | None) -> str:
-    return f" (not finite {not_finite} times)" if not_finite else ""
+    found = {**asdict(summary), "commit": info.commit and info.commit.hash, "checkpoints": len(files)}
+    found |= {f"config.{key}": value for key, value in settings.items()}
+    return print_json(command, found | {f"metric.{name}": point.value for name, point in latest.items()})
 
 
 @dataclass(frozen=True)
@@ -101,19 +85,16 @@ class RunsCompare:
 
 
 def run_runs_compare(command: RunsCompare) -> int:
-    from protege.runs.run import RunError, flat, open_run
-
     if len(set(command.names)) < 2:
         raise RunError("name at least two runs to compare")
     found: dict[str, dict[str, Any]] = {}
     for name in command.names:
         with open_run(name, command.runs) as run:
-            metrics = {metric.name: metric for metric in run.metrics.declared()}
             figures = {f"metric.{name}": point.value for name, point in run.metrics.latest().items()}
-            for key in [key for key in figures if metrics[key.removeprefix("metric.")].better]:
-                metric = metrics[key.removeprefix("metric.")]
-                extremes = run.metrics.extremes(metric.name)
-                figures[f"{key}.best"] = extremes and extremes[metric.better == "higher"]
+            for metric in run.metrics.declared():
+                if metric.better and f"metric.{metric.name}" in figures:
+                    extremes = run.metrics.extremes(metric.name)
+                    figures[f"metric.{metric.name}.best"] = extremes and extremes[metric.better == "higher"]
             settings = {f"config.{key}": value for key, value in flat(run.info().config).items()}
             found[name] = {**settings, **figures, "step": run.summary().step}
     every = list(dict.fromkeys(key for values in found.values() for key in values))
@@ -124,13 +105,8 @@ def run_runs_compare(command: RunsCompare) -> int:
     print_table("settings that differ", head, rows, numbers=columns)
     rows = [[k.removeprefix("metric."), *(number(v[k]) for v in found.values())] for k in sorted(shared)]
     print_table("figures that all have: newest, and best", head, rows, numbers=columns)
-    if command.json:
-        print(
-            json.dumps(
-                {f"{name}.{key}": values.get(key) for name, values in found.items() for key in differing + shared}
-            )
-        )
-    return 0
+    told = {f"{name}.{key}": values.get(key) for name, values in found.items() for key in differing + shared}
+    return print_json(command, told)
 
 
 @dataclass(frozen=True)
@@ -145,9 +121,6 @@ class RunsExport:
 
 
 def run_runs_export(command: RunsExport) -> int:
-    from protege.runs.files import replacing
-    from protege.runs.run import RunError, open_run
-
     with open_run(command.name, command.runs) as run:
         if command.out is None:
             run.metrics.export_csv(sys.stdout, command.metric)
@@ -158,9 +131,7 @@ def run_runs_export(command: RunsExport) -> int:
         except OSError as error:
             raise RunError(f"{command.out} cannot be written: {error.strerror}") from error
     print(f"{command.out}: {lines:,} lines")
-    if command.json:
-        print(json.dumps({"run": command.name, "file": str(command.out), "lines": lines}))
-    return 0
+    return print_json(command, {"run": command.name, "file": str(command.out), "lines": lines})
 
 
 @dataclass(frozen=True)
@@ -179,8 +150,6 @@ class RunsPrune:
 
 
 def run_runs_prune(command: RunsPrune) -> int:
-    from protege.runs.run import plan_prune, prune
-
     removals = plan_prune(command.names, keep=command.keep, whole=command.whole, folder=command.runs)
     total = sum(removal.disk_bytes for removal in removals)
     what = "everything" if command.whole else "recordings and numbered checkpoints"
@@ -191,9 +160,7 @@ def run_runs_prune(command: RunsPrune) -> int:
         print("deleted")
     else:
         print("Nothing was deleted. Add --yes to delete it." if removals else "There is nothing to delete.")
-    if command.json:
-        print(json.dumps({"runs": len(rows), "disk_bytes": total, "deleted": command.yes}))
-    return 0
+    return print_json(command, {"runs": len(rows), "disk_bytes": total, "deleted": command.yes})
 
 
 RUNS: Final = {

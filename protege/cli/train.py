@@ -1,6 +1,5 @@
 """`protege train`: settings typed, stored or preset, a run with its console and page, and what to do next."""
 
-import json
 import math
 import shlex
 import time
@@ -11,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
+import msgspec
 import tyro
 from tyro.conf import FlagCreatePairsOff
 
@@ -18,11 +18,11 @@ from protege import ProtegeError
 from protege.cli.evaluate import measure_all
 from protege.cli.options import extended, given
 from protege.cli.page import page_beside
-from protege.cli.tables import print_table
+from protege.cli.tables import print_json, print_table
 from protege.games import Game
+from protege.runs.run import Run, RunError, Training, flat, list_runs, open_run, plain, runs_folder
 
 if TYPE_CHECKING:
-    from protege.runs.run import Run
     from protege.train.session import Trainer
 
 PRESET: Final = "laptop"  # where a game has one of this name, else its first
@@ -51,21 +51,27 @@ def run_train(game: Game, arguments: Sequence[str]) -> int:
     trainer = game.trainer()
     command = read_options(game, trainer, arguments)
     if command.dry_run:
-        return _print_estimate(trainer, command)
+        from protege.train.estimate import estimate
+
+        needs = estimate(trainer, command.config, command.runs)
+        print_table("Nothing was trained. A real start would need about:", (), [[k, v] for k, v in needs.items()])
+        return print_json(command, needs)
     with ExitStack() as ending:
         run = trained(
             trainer, command.config, began, ending, name=command.run, resume=command.resume, runs=command.runs,
             wandb=command.wandb, dashboard=not command.no_dashboard, place=game.place,
         )  # fmt: skip
         figures = _compare(game, run, command)
-        _print_next_steps(game, trainer, run, command)
-        if command.json:
-            spent = {"seconds": time.monotonic() - began, "cpu_seconds": time.process_time()}
-            print(json.dumps(asdict(run.summary()) | spent | figures))
-    return 0
-
-
-# --- settings --------------------------------------------------------------------------------------------------------
+        named = run.name + kept_at(command.runs)
+        usual = trainer.presets.get(default_preset(trainer), command.config)
+        longer = minutes_for_more(run, command.config.minutes or usual.minutes or 10)
+        print_next_steps([
+            ("Go on for longer", f"protege train {game.place} --resume --run {named} --minutes {longer}"),
+            ("Its charts", f"protege dashboard --run {named}"),
+            *game.next_steps(named, command.config, command.runs),
+        ])  # fmt: skip
+        spent = {"seconds": time.monotonic() - began, "cpu_seconds": time.process_time()}
+        return print_json(command, asdict(run.summary()) | spent | figures)
 
 
 def read_options(game: Game, trainer: "Trainer", arguments: Sequence[str]) -> Any:
@@ -118,8 +124,6 @@ def _length(trainer: "Trainer", config: Any) -> str:
 
 def refuse_ignored(trainer: "Trainer", config: Any, arguments: Sequence[str]) -> None:
     """Raise if a setting was typed that has no effect beside the others, and name the one that would."""
-    from protege.runs.run import flat, plain
-
     known = {f"--{name.replace('_', '-')}" for name in flat(plain(config))}
     for word in arguments:
         flag = word.partition("=")[0].replace("_", "-").replace("--no-", "--").replace(".no-", ".")
@@ -135,8 +139,6 @@ def refuse_ignored(trainer: "Trainer", config: Any, arguments: Sequence[str]) ->
 
 def latest_run(game: str, folder: str | Path | None, learner: str = "") -> str:
     """The run that was started last, of those of a game and, if it matters, a learner."""
-    from protege.runs.run import RunError, list_runs, runs_folder
-
     place = Path(folder) if folder else None
     found = [run.name for run in list_runs(place) if run.game == game and learner in ("", run.learner)]
     if not found:
@@ -147,10 +149,6 @@ def latest_run(game: str, folder: str | Path | None, learner: str = "") -> str:
 
 def stored_config(name: str, folder: str | Path | None, trainer: "Trainer") -> Any:
     """The settings a run was last trained with."""
-    import msgspec
-
-    from protege.runs.run import RunError, flat, open_run, plain
-
     with open_run(name, Path(folder) if folder else None) as run:
         info = run.info()
     if info.game != trainer.game:
@@ -158,8 +156,15 @@ def stored_config(name: str, folder: str | Path | None, trainer: "Trainer") -> A
     known = flat(plain(trainer.config()))
     settings = renamed(flat(info.config), trainer.renamed, known)
     unknown = ", ".join(key for key in settings if key not in known)
+    nested: dict[str, Any] = {}
+    for key, value in settings.items():
+        *groups, last = key.split(".")
+        place = nested
+        for group in groups:
+            place = place.setdefault(group, {})
+        place[last] = value
     try:
-        config = msgspec.convert(_nested(settings), trainer.config)
+        config = msgspec.convert(nested, trainer.config)
     except msgspec.ValidationError as error:
         unknown = str(error)
     if unknown:
@@ -171,34 +176,18 @@ def renamed(settings: Mapping[str, Any], names: Mapping[str, str], known: Mappin
     """Flat settings by the names they have now; only those that are not `known` any more are renamed."""
     found = dict(settings)
     for old, new in names.items():
-        for key in [
-            key for key in found if key not in known and (key == old or old[-1] == "." and key.startswith(old))
-        ]:
-            found[new + key.removeprefix(old)] = found.pop(key)
+        for key in [key for key in found if key not in known]:
+            if key == old or old[-1] == "." and key.startswith(old):
+                found[new + key.removeprefix(old)] = found.pop(key)
     return found
-
-
-def _nested(settings: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in settings.items():
-        *groups, name = key.split(".")
-        place = found
-        for group in groups:
-            place = place.setdefault(group, {})
-        place[name] = value
-    return found
-
-
-# --- a training ------------------------------------------------------------------------------------------------------
 
 
 def trained(
     trainer: "Trainer", config: Any, began: float, ending: ExitStack, *, name: str | None, resume: bool,
     runs: Path | None, dashboard: bool, place: str = "", wandb: bool = False,
-) -> "Run":  # fmt: skip
+) -> Run:  # fmt: skip
     """A training with its console, its page and its mirrors; returns the run when it has ended."""
     from protege.cli.console import TrainingConsole
-    from protege.runs.run import Training
     from protege.runs.trackers import attach_mirrors, check_wandb
     from protege.train.loop import train
 
@@ -218,20 +207,7 @@ def trained(
         return train(trainer, config, console, name=name, resume=resume, folder=runs, began=began, prepare=prepare)
 
 
-def _print_estimate(trainer: "Trainer", command: Any) -> int:
-    from protege.train.estimate import estimate
-
-    figures = estimate(trainer, command.config, command.runs)
-    print_table("Nothing was trained. A real start would need about:", (), [[k, v] for k, v in figures.items()])
-    if command.json:
-        print(json.dumps(figures))
-    return 0
-
-
-# --- afterwards ------------------------------------------------------------------------------------------------------
-
-
-def _compare(game: Game, run: "Run", command: Any) -> dict[str, Any]:
+def _compare(game: Game, run: Run, command: Any) -> dict[str, Any]:
     """Measure the pupil beside its teachers; its own figures, or none."""
     games = command.compare if game.teachers else 0
     if not games or run.status() == "stopped":  # who stops a training does not want to wait
@@ -246,25 +222,13 @@ def _compare(game: Game, run: "Run", command: Any) -> dict[str, Any]:
     return pupil
 
 
-def _print_next_steps(game: Game, trainer: "Trainer", run: "Run", command: Any) -> None:
-    named = run.name + kept_at(command.runs)
-    usual = trainer.presets.get(default_preset(trainer), command.config)
-    longer = minutes_for_more(run, command.config.minutes or usual.minutes or 10)
-    steps = [
-        ("Go on for longer", f"protege train {game.place} --resume --run {named} --minutes {longer}"),
-        ("Its charts", f"protege dashboard --run {named}"),
-        *game.next_steps(named, command.config, command.runs),
-    ]
-    print_next_steps(steps)
-
-
 def print_next_steps(steps: Sequence[tuple[str, str]]) -> None:
     """What can be done next, and the commands for it."""
     for label, command in steps:
         print(f"{label + ':':<19} {command}")
 
 
-def minutes_for_more(run: "Run", more: float) -> int:
+def minutes_for_more(run: Run, more: float) -> int:
     """The budget with which a run goes on for so many minutes more: budgets are those of whole runs."""
     from protege.runs.checkpoints import load
 

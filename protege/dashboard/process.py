@@ -34,7 +34,6 @@ class ServerProcess:
         self._listener.start()
 
     def close(self) -> None:
-        """Stop it."""
         process, self._process = self._process, None
         if process is None:
             return

@@ -27,7 +27,6 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
 from protege import ProtegeError, __version__
@@ -75,7 +74,6 @@ class Pages:
         self._reports: dict[str, tuple[object, dict[str, Any]]] = {}  # by league: as of when, and all about it
 
     def routes(self) -> list[Route | WebSocketRoute | Mount]:
-        """Every address there is."""
         answers = {
             "about": self.about, "token": self.token, "leagues": self.leagues, "leagues/{name}": self.league,
             "games/{game}": self.game, "games/{game}/scores": self.scores, "games/{game}/file": self.file,
@@ -98,7 +96,6 @@ class Pages:
         return JSONResponse({"version": __version__, "games": games, "controls": controls})
 
     def token(self, request: Request) -> Response:
-        """Whether the request carries the token."""
         return JSONResponse({"ok": self._is_trusted(request)})
 
     def runs(self, request: Request) -> Response:
@@ -285,12 +282,6 @@ def _as_answer(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": str(error)}, 404 if isinstance(error, RunError) else 400)
 
 
-def make_app(folder: Path, games: Mapping[str, Views], host: str, token: str) -> ASGIApp:
-    """The application, behind its guard."""
-    app = Starlette(routes=Pages(folder, games, token).routes(), exception_handlers={ProtegeError: _as_answer})
-    return Guard(app, host)
-
-
 @dataclass(frozen=True)
 class Served:
     """Where the page is."""
@@ -327,12 +318,13 @@ def serve(
     place = runs_folder(folder)
     place.mkdir(parents=True, exist_ok=True)
     token = secrets.token_urlsafe(16)
+    app = Starlette(routes=Pages(place, games, token).routes(), exception_handlers={ProtegeError: _as_answer})
     listening, note = listen(host, port)
     with listening:
         shown = host if host not in ("0.0.0.0", "::", "") else socket.gethostname()
         name = f"[{shown}]" if ":" in shown else shown
         config = uvicorn.Config(
-            make_app(place, games, host, token), log_level="warning", access_log=False, server_header=False,
+            Guard(app, host), log_level="warning", access_log=False, server_header=False,
             ws_max_size=MESSAGE_BYTES, timeout_graceful_shutdown=1,
             ws_per_message_deflate=False,  # pictures do not shrink enough to be worth the time
         )  # fmt: skip

@@ -113,6 +113,17 @@ class Game:
     place: str = ""  # what a user typed to name it; filled in where it is found
 
 
+def later(place: str) -> Callable[..., Any]:
+    """What stands at `module:name`, imported when it is asked for; a function or class is called with the arguments."""
+
+    def give(*arguments: Any) -> Any:
+        module, _, name = place.partition(":")
+        found = getattr(importlib.import_module(module), name)
+        return found(*arguments) if callable(found) else found
+
+    return give
+
+
 def games() -> dict[str, Game]:
     """The built-in games, by name."""
     return {name: find_game(name) for name in BUILT_IN}

@@ -40,9 +40,10 @@ def update(player: Rating, games: Games) -> Rating:
     information, surplus = 0.0, 0.0  # 1 / v of equation 3, and the sum of equation 4
     for opponent, score in games:
         other, spread = (opponent.rating - START) / SCALE, opponent.deviation / SCALE
-        weight, chance = _weight(spread), _expected(mu, other, spread)
-        information += weight * weight * chance * (1 - chance)
-        surplus += weight * (score - chance)
+        weight = _weight(spread)
+        expected = min(SUREST, max(1 - SUREST, 1 / (1 + exp(-weight * (mu - other)))))
+        information += weight * weight * expected * (1 - expected)
+        surplus += weight * (score - expected)
     volatility = _volatility(phi, 1 / information, surplus / information, player.volatility)
     before = phi * phi + volatility * volatility
     after = 1 / (1 / before + information)
@@ -77,11 +78,6 @@ def period(ratings: Mapping[int, Rating], games: Sequence[Played], pinned: int) 
 def _weight(phi: float) -> float:
     """g of the paper: how much a result says, given how unsure the opponent's rating is."""
     return 1 / sqrt(1 + 3 * phi * phi / (pi * pi))
-
-
-def _expected(mu: float, other: float, phi: float) -> float:
-    chance = 1 / (1 + exp(-_weight(phi) * (mu - other)))
-    return min(SUREST, max(1 - SUREST, chance))
 
 
 def _volatility(phi: float, v: float, delta: float, sigma: float) -> float:

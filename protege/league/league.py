@@ -203,13 +203,13 @@ class League(Ledger):
         return found[0]
 
     def opponents(self, agent: int) -> tuple[list[Entry], list[float]]:
-        """Everybody an agent may meet, and the chance of each."""
+        """Everybody an agent may meet, and the probability of each."""
         me = self.by_id(agent)
         if me.role == MAIN_EXPLOITER:
             return [self.newest_main() or self.anchor], [1.0]
         pool = self.pool()
         recent = {other: payoff.recent for other, payoff in self.payoffs(agent, rated=False).items()}
-        return pool, matchmaking.opponent_chances(me, pool, recent, self.rules).tolist()
+        return pool, matchmaking.draw_probabilities(me, pool, recent, self.rules).tolist()
 
     def current_main(self) -> Opponent | None:
         """The newest copy of the main agent, which a main exploiter plays against."""

@@ -159,7 +159,6 @@ class Ledger:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
         self._database.close()
 
     def entries(self, *kinds: str) -> list[Entry]:
@@ -175,11 +174,9 @@ class Ledger:
             raise self._damaged(error) from error
 
     def by_name(self, name: str) -> Entry:
-        """The entry of that name."""
         return self._only("name", name)
 
     def by_id(self, id: int) -> Entry:
-        """The entry of that number."""
         return self._only("id", id)
 
     def newest_main(self) -> Entry | None:
@@ -224,7 +221,6 @@ class Ledger:
             self._close_period(due=True)
 
     def note(self, entry: int, kind: str, text: str) -> None:
-        """Something that happened to an entry."""
         new = "INSERT INTO events (time, entry, kind, text) VALUES (?, ?, ?, ?)"
         self.execute(new, time.time(), entry, kind, text)
 
@@ -292,7 +288,6 @@ class Ledger:
         return [dict(zip(keys, row)) | {"detail": self._parsed(row[-1])} for row in self._rows(query, entry, most)]
 
     def counts(self) -> dict[str, int]:
-        """How much has happened."""
         ((matches, rated, pending),) = self._rows("SELECT count(*), total(rated), total(period IS NULL) FROM matches")
         ((periods,),) = self._rows("SELECT count(*) FROM periods")
         return {"matches": matches, "rated": int(rated), "pending": int(pending), "periods": periods}

@@ -28,9 +28,9 @@ class Rules:
 
     limit: int = 20  # most learned members; beyond it the lowest-rated retire
     newest: int = 5  # candidates, the newest ones, that are opponents although they are no members yet
-    skill: float = 0.45  # share of opponents drawn by strength: a bell curve of the difference in rating
-    prioritised: float = 0.45  # share drawn by results: hard ones and even ones
-    floor: float = 0.10  # share drawn from everybody alike, so that nobody is forgotten
+    skill: float = 0.45  # fraction of opponents drawn by strength: a bell curve of the difference in rating
+    prioritised: float = 0.45  # fraction drawn by results: hard ones and even ones
+    floor: float = 0.10  # fraction drawn from everybody alike, so that nobody is forgotten
     sigma: float = 200.0  # width of the bell curve, rating points
     cold_games: int = 20  # below so many games an agent meets only opponents close to its rating
     cold_range: float = 200.0  # how close, rating points; doubled and doubled again if nobody is
@@ -55,7 +55,7 @@ class Tally(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """The share of points, drawn towards one half as if one more game had been won and one lost."""
+        """The fraction of points, drawn towards one half as if one more game had been won and one lost."""
         return (self.score + 1) / (self.games + 2)
 
 
@@ -68,8 +68,8 @@ class Standing:
     games: int
 
 
-def opponent_chances(me: Standing, pool: Sequence[Standing], tallies: Mapping[int, Tally], rules: Rules) -> Floats:
-    """The chance of each opponent of a pool to be drawn; they add up to one."""
+def draw_probabilities(me: Standing, pool: Sequence[Standing], tallies: Mapping[int, Tally], rules: Rules) -> Floats:
+    """The probability of each opponent of a pool to be drawn; they add up to one."""
     assert pool, "there is nobody to play"
     apart = np.array([abs(other.rating.rating - me.rating.rating) for other in pool])
     reach = np.ones(len(pool), bool)
@@ -82,9 +82,9 @@ def opponent_chances(me: Standing, pool: Sequence[Standing], tallies: Mapping[in
     even, hard = rate * (1 - rate), (1 - rate) ** 2
     kinds = (rules.skill, bell), (rules.prioritised / 2, even), (rules.prioritised / 2, hard), (rules.floor, 1.0)
     mixed = np.zeros(len(pool))
-    for share, weights in kinds:
+    for fraction, weights in kinds:
         found = np.where(reach, weights, 0.0)
-        mixed += share * (found / found.sum())
+        mixed += fraction * (found / found.sum())
     return np.asarray(mixed / mixed.sum())
 
 
@@ -108,13 +108,13 @@ def gate(members: Sequence[Standing], tallies: Mapping[int, Tally], rules: Rules
     missing = tuple((m, needed[m] - int(found[m].games)) for m in needed if found[m].games < needed[m])
     if missing:
         return Verdict(False, f"{sum(games for _, games in missing)} games are missing", missing)
-    shares = {member: tally.score / tally.games for member, tally in found.items()}
-    if shares[best] < rules.gate_score:
-        return Verdict(False, f"{shares[best]:.1%} against the best, {rules.gate_score:.0%} needed")
-    worst = min(shares, key=lambda member: shares[member])
-    if shares[worst] < rules.gate_worst:
-        return Verdict(False, f"only {shares[worst]:.1%} against one of the top {len(ranked)}")
-    return Verdict(True, f"{shares[best]:.1%} against the best, at least {shares[worst]:.1%} against the top")
+    scores = {member: tally.score / tally.games for member, tally in found.items()}
+    if scores[best] < rules.gate_score:
+        return Verdict(False, f"{scores[best]:.1%} against the best, {rules.gate_score:.0%} needed")
+    worst = min(scores, key=lambda member: scores[member])
+    if scores[worst] < rules.gate_worst:
+        return Verdict(False, f"only {scores[worst]:.1%} against one of the top {len(ranked)}")
+    return Verdict(True, f"{scores[best]:.1%} against the best, at least {scores[worst]:.1%} against the top")
 
 
 def to_retire(members: Sequence[Standing], rules: Rules, protected: frozenset[int] = frozenset()) -> list[int]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from protege.league.glicko import SCALE, START, Rating
+from protege.league.glicko import SCALE, START
 from protege.league.league import League
 from protege.league.ledger import AGENT, RETIRED, Entry, Payoff
 from protege.runs.metrics import Metric
@@ -66,9 +66,9 @@ def fit_strengths(wins: Floats, anchor: int) -> tuple[Floats, Floats]:
     free = np.array([i for i in range(len(wins)) if i != anchor], np.int64)
     strength, spread = np.zeros(len(wins)), np.zeros(len(wins))
     for _ in range(100 if len(free) else 0):  # Newton's method; a step is never far enough to overshoot
-        chance = 1 / (1 + np.exp(strength - strength[:, None]))
-        slope = (scored - games * chance).sum(1)
-        doubt = games * chance * (1 - chance)
+        expected = 1 / (1 + np.exp(strength - strength[:, None]))
+        slope = (scored - games * expected).sum(1)
+        doubt = games * expected * (1 - expected)
         bend = (np.diag(doubt.sum(1)) - doubt)[np.ix_(free, free)]
         step = np.clip(np.linalg.solve(bend, slope[free]), -1, 1)
         strength[free] += step
@@ -103,20 +103,19 @@ def _cell(found: Payoff | None) -> dict[str, float] | None:
 
 def ratings_over_time(league: League, entries: Sequence[int]) -> dict[int, list[list[float]]]:
     """For each entry [period, time, rating, deviation, games in all] after each period that changed it."""
-
-    def after(number: int, when: float, rating: Rating, games: int) -> list[float]:
-        return [number, when, round(rating.rating, 1), round(rating.deviation, 1), games]
-
-    return {entry: [after(*period) for period in league.history(entry)] for entry in entries}
+    return {
+        entry: [[n, t, round(r.rating, 1), round(r.deviation, 1), games] for n, t, r, games in league.history(entry)]
+        for entry in entries
+    }
 
 
 def styles(league: League, entries: Sequence[int]) -> dict[int, Style]:
     """How each entry plays: the mean over its newest matches that were looked at; those without any are left out."""
-
-    def typical(seen: Sequence[Style]) -> Style:
-        return {name: float(np.mean([style[name] for style in seen if name in style])) for name in seen[0]}
-
-    return {entry: typical(seen) for entry in entries if (seen := league.styles(entry))}
+    return {
+        entry: {name: float(np.mean([style[name] for style in seen if name in style])) for name in seen[0]}
+        for entry in entries
+        if (seen := league.styles(entry))
+    }
 
 
 def distances(styles: Mapping[int, Style]) -> dict[int, dict[int, float]]:

@@ -84,7 +84,6 @@ class Optimiser:
         self._pool = ThreadPoolExecutor(max(1, self.threads - 1), thread_name_prefix="learner")
 
     def set_rate(self, rate: float) -> None:
-        """Set the learning rate of the next updates."""
         for group, (_, factor) in zip(self.adam.param_groups, self.groups, strict=True):
             group["lr"] = rate * factor
 
@@ -133,8 +132,6 @@ class Optimiser:
             torch._foreach_lerp_(list(self.averaged.parameters()), self.parameters, step)
         return made
 
-    # --- updates that are not made ---
-
     def _skip(self, step: Step, gradients: Gradients, inputs: Mapping[str, Tensor]) -> None:
         """Count and explain; raises when it has happened too often in a row."""
         self.skipped += 1
@@ -169,8 +166,6 @@ class Optimiser:
         told, self._problem = self._problem, ""
         return told
 
-    # --- checkpoints ---
-
     def state(self) -> dict[str, Any]:
         """Everything but the weights that `restore` needs."""
         kept = ("updates", "skipped", "skipped_in_a_row")
@@ -199,12 +194,10 @@ class Learner:
 
     @property
     def updates(self) -> int:
-        """Made so far."""
         return self.optimiser.updates
 
     @property
     def others_cpu_s(self) -> float:
-        """Processor time of threads other than the caller's."""
         return self.optimiser.others_cpu_s
 
     def explain(self) -> str:

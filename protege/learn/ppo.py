@@ -161,8 +161,6 @@ class PPO(Learner):
         self.optimiser.set_rate(rate)
         return rate
 
-    # --- one rollout ---
-
     def update(self, rollout: Rollout, imitation: float = 0.0) -> dict[str, float]:
         """One round of updates; `imitation` is the weight of a teacher's advice. Returns means over the updates."""
         c, numbers = self.config, rollout.numbers
@@ -224,8 +222,6 @@ class PPO(Learner):
             "advantage_std": float(found.std(correction=0)),
         }
 
-    # --- one update ---
-
     def _update(self, rollout: Rollout, advantages: Tensor, picked: Tensor, imitation: float) -> Step | None:
         """One optimiser step on chunks of groups; None if nobody acted in them, or if it was skipped."""
         counted = self._counted(rollout, picked)
@@ -233,9 +229,7 @@ class PPO(Learner):
         if count == 0:
             return None
         microbatches = [part for part in torch.tensor_split(picked, self.config.microbatches) if len(part)]
-        found = self.optimiser.map(
-            lambda part: self._gradients(rollout, advantages, part, imitation, count), microbatches
-        )
+        found = self.optimiser.map(lambda m: self._gradients(rollout, advantages, m, imitation, count), microbatches)
         gradients = add_up([gradients for gradients, _ in found], [1.0] * len(found), 1.0)
         zero = torch.zeros((), dtype=torch.float64, device=self.device)
         figures = {name: sum((figures[name] for _, figures in found), zero) for name in found[0][1]}
@@ -308,15 +302,11 @@ class PPO(Learner):
             found |= {name: array.flatten(0, 1)[picked] for name, array in kind.items()}
         return found
 
-    # --- checkpoints ---
-
     def state(self) -> dict[str, Any]:
-        """Everything that `restore` needs."""
         kept = {"weights": named_weights(self.policy, "network"), "order": self.order.get_state()}
         return kept | self.optimiser.state()
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state` gave, to the last bit."""
         restore_weights(self.policy, state["weights"], "network")
         restore_torch_generator(self.order, state["order"])
         self.optimiser.restore(state)

@@ -113,18 +113,11 @@ class PQN(Learner, Generic[Network]):
                     found = made.figures | {"gradient_norm": made.norms[0]}
                     sums = {name: sums.get(name, 0.0) + value for name, value in found.items()}
                     rounds += 1
-        return finite(
-            {name: value / rounds for name, value in sums.items()}
-            | {
-                "q_min": float(rollout.values.min()),
-                "q_max": float(rollout.values.max()),
-                "return_mean": float(returns.mean()),
-                "skipped": self.optimiser.skipped,
-            }
-        )
+        figures = {name: value / rounds for name, value in sums.items()} | {"return_mean": float(returns.mean())}
+        figures |= {"q_min": float(rollout.values.min()), "q_max": float(rollout.values.max())}
+        return finite(figures | {"skipped": self.optimiser.skipped})
 
     def _update(self, samples: Samples, picked: Tensor, distillation: float) -> Step | None:
-        """One optimiser step."""
         microbatches = [part for part in torch.tensor_split(picked, self.optimiser.threads) if len(part)]
         found = self.optimiser.map(lambda part: self._gradients(samples, part, distillation), microbatches)
         sizes = [len(part) for part in microbatches]
@@ -153,15 +146,12 @@ class PQN(Learner, Generic[Network]):
             figures = {"loss": loss, "distillation_loss": distilled, "agreement": agreement, "q_mean": chosen.mean()}
             return gradients, {name: value.detach().double().cpu() for name, value in figures.items()}
 
-    # --- checkpoints ---
-
     def state(self) -> dict[str, Any]:
         """Everything that `restore` needs; the weights that are measured and kept are under "network"."""
         kept = named_weights(self.averaged, "network") | named_weights(self.network, "learned")
         return {"weights": kept, "order": self.order.get_state()} | self.optimiser.state()
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state` gave, to the last bit."""
         restore_weights(self.averaged, state["weights"], "network")
         restore_weights(self.network, state["weights"], "learned")
         restore_torch_generator(self.order, state["order"])

@@ -36,7 +36,6 @@ class Shape(NamedTuple):
 
     @property
     def chunks(self) -> int:
-        """In the horizon."""
         return self.horizon // self.chunk
 
 
@@ -90,7 +89,6 @@ class Rollout:
         return part
 
     def nbytes(self) -> int:
-        """Of all arrays."""
         named = (self.observations, self.actions, self.advice, self.shared, self.after, self.numbers)
         arrays = [array for group in named for array in group.values()] + [self.acted, self.states]
         return sum(array.numel() * array.element_size() for array in arrays)
@@ -108,11 +106,8 @@ class Rollout:
         after = without_gone(following[..., None], self.remains[..., None], self.potential_after[..., None])[..., 0]
         cut = _by_time(self.numbers["cut_values"])
         terminated, truncated = (_by_time(flags[:, :, None]) for flags in (self.terminated, self.truncated))
-        following_values = torch.cat([by_time[1:], after[None]])
-        following_values = torch.where(truncated, cut, following_values).masked_fill(terminated, 0.0)
-        found = gae(
-            _by_time(self.numbers["reward"]), by_time, following_values, terminated | truncated, gamma, gae_lambda
-        )
+        next_values = torch.where(truncated, cut, torch.cat([by_time[1:], after[None]])).masked_fill(terminated, 0.0)
+        found = gae(_by_time(self.numbers["reward"]), by_time, next_values, terminated | truncated, gamma, gae_lambda)
         by_chunk = found.reshape(self.shape.chunks, self.shape.chunk, *found.shape[1:])
         self.numbers["advantages"].copy_(by_chunk.permute(0, 2, 3, 1))
         torch.add(self.numbers["advantages"], self.numbers["values"], out=self.numbers["returns"])

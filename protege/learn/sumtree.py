@@ -60,7 +60,6 @@ def sum_up(tree: Tree, touched: Ints) -> None:
 
 @kernel
 def sum_all(tree: Tree) -> None:
-    """Make all sums from the leaves."""
     for level in range(1, len(tree.levels)):
         for node in range((tree.levels[level] - tree.levels[level - 1]) // WIDTH):
             sum_node(tree, level, node)

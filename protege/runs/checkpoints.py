@@ -125,10 +125,9 @@ def _lift(value: Any, name: str, lifted: dict[str, Tensor]) -> Any:
         return float(value) if math.isfinite(value) else {"$float": repr(float(value))}
     if isinstance(value, Tensor):
         return {"$tensor": _lift_tensor(value, name, lifted)}
-    if isinstance(value, list):
-        return [_lift(part, f"{name}.{index}", lifted) for index, part in enumerate(value)]
-    if isinstance(value, tuple):
-        return {"$tuple": [_lift(part, f"{name}.{index}", lifted) for index, part in enumerate(value)]}
+    if isinstance(value, list | tuple):
+        parts = [_lift(part, f"{name}.{index}", lifted) for index, part in enumerate(value)]
+        return parts if isinstance(value, list) else {"$tuple": parts}
     if isinstance(value, Mapping):
         if all(isinstance(key, str) and not key.startswith("$") for key in value):
             return {key: _lift(part, f"{name}.{key}", lifted) for key, part in value.items()}
@@ -151,12 +150,9 @@ def _lower(value: Any, stored: Mapping[str, Tensor]) -> Any:
     if not isinstance(value, dict):
         return value
     match list(value.items()):
-        case [("$tensor", held)]:
-            return stored[held]
-        case [("$array", held)]:
-            return stored[held].numpy()
-        case [("$scalar", held)]:
-            return stored[held].numpy()[()]
+        case [("$tensor" | "$array" | "$scalar" as kind, held)]:
+            array = stored[held].numpy() if kind != "$tensor" else stored[held]
+            return array[()] if kind == "$scalar" else array
         case [("$float", held)]:
             return float(held)
         case [("$tuple", held)]:

@@ -64,7 +64,6 @@ class Lock:
         os.write(self._descriptor, about.encode())
 
     def is_held(self) -> bool:
-        """Whether this process still has it."""
         return self._descriptor in self.held
 
     def release(self) -> None:

@@ -138,7 +138,8 @@ class MetricLog:
     def declared(self) -> list[Metric]:
         """Every metric, in the order of declaration."""
         shown = "shown" if _knows_how_to_show(self._rows("PRAGMA table_info(metrics)")) else "''"
-        return [_metric(*row) for row in self._rows(f"SELECT {', '.join(PLAIN)}, {shown} FROM metrics ORDER BY id")]
+        rows = self._rows(f"SELECT {', '.join(PLAIN)}, {shown} FROM metrics ORDER BY id")
+        return [_metric(dict(zip(PLAIN, plain)), shown) for *plain, shown in rows]
 
     def latest(self) -> dict[str, Point]:
         """The newest value of every metric that has one."""
@@ -260,7 +261,6 @@ class MetricWriter(MetricLog):
         ((self._row,),) = self._rows(newest)
 
     def log(self, step: int, /, **values: float) -> None:
-        """Append what was measured at a step."""
         step = operator.index(step)
         points: list[tuple[int, float | None]] = []
         for name, value in values.items():
@@ -280,7 +280,6 @@ class MetricWriter(MetricLog):
             self._row = row
 
     def event(self, kind: str, text: str) -> None:
-        """Note something that happened once."""
         with self._transaction() as database:
             database.execute("INSERT INTO events (time, kind, text) VALUES (?, ?, ?)", (time.time(), kind, text))
 
@@ -316,11 +315,10 @@ def near(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(found)}?" if found else ""
 
 
-def _metric(name: str, unit: str, meaning: str, family: str, better: str, shown: str) -> Metric:
-    found = dict(zip(PLAIN, (name, unit, meaning, family, better)))
-    if not shown:  # written when metrics did not say yet how they are shown
-        return msgspec.convert(found | {"unit": "fraction" if unit == "share" else unit}, Metric)
-    return msgspec.convert(found | json.loads(shown), Metric)
+def _metric(plain: dict[str, str], shown: str) -> Metric:
+    if not shown and plain["unit"] == "share":  # written when metrics did not say yet how they are shown
+        plain["unit"] = "fraction"
+    return msgspec.convert(plain | json.loads(shown or "{}"), Metric)
 
 
 def _knows_how_to_show(columns: Sequence[Sequence[Any]]) -> bool:

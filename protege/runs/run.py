@@ -133,7 +133,6 @@ class Run:
         self.close()
 
     def close(self) -> None:
-        """Let go of the files."""
         self.metrics.close()
 
     def exists(self) -> bool:
@@ -152,7 +151,6 @@ class Run:
         return info
 
     def is_training(self) -> bool:
-        """Whether a process is training this run now."""
         return is_locked(self._lock_file)
 
     def status(self) -> Status:
@@ -255,7 +253,6 @@ class Training(Run):
             self._tell_mirrors(lambda mirror: mirror.log(step, found))
 
     def event(self, kind: str, text: str) -> None:
-        """Note something that happened once."""
         self.metrics.event(kind, text)
 
     def show_controls(self, controls: Mapping[str, Any]) -> None:
@@ -308,10 +305,7 @@ class Training(Run):
         return self
 
     def _inbox_size(self) -> int:
-        try:
-            return self._commands_file.stat().st_size
-        except FileNotFoundError:
-            return 0
+        return self._commands_file.stat().st_size if self._commands_file.exists() else 0
 
 
 def create_run(
@@ -320,8 +314,16 @@ def create_run(
 ) -> Training:  # fmt: skip
     """A new run of this process. `config` is a dataclass or a mapping; `score` is the metric that ranks runs."""
     assert score in {None, *(metric.name for metric in metrics)}, f"score metric {score} is not declared"
-    settings = plain(config)
-    path = _make_folder(runs_folder(folder), name, f"{game}-{learner}-{datetime.now():%Y%m%d-%H%M%S}")
+    settings, folder, number = plain(config), runs_folder(folder), 1
+    default = f"{game}-{learner}-{datetime.now():%Y%m%d-%H%M%S}"
+    path = folder / checked_name(default if name is None else name)
+    try:
+        while name is None and path.exists():
+            number += 1
+            path = folder / f"{default}-{number}"
+        path.mkdir(parents=True, exist_ok=name is not None)
+    except OSError as error:
+        raise RunError(f"no run can be made in {folder}: {error}") from error
     if (path / LEAGUE_FILE).exists():
         raise RunError(f"{path} holds a league: choose another name for the run")
     with _locking(path) as lock:
@@ -426,7 +428,6 @@ def plan_prune(
 
 
 def prune(removals: Sequence[Removal], folder: Path | None = None) -> None:
-    """Delete what was planned."""
     folder = runs_folder(folder)
     for removal in removals:
         with _locking(folder / removal.run) as lock:
@@ -493,7 +494,6 @@ def source_commit() -> Commit | None:
 
 
 def now() -> str:
-    """The time as files hold it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
@@ -505,18 +505,6 @@ def _write_json(path: Path, contents: Any, indent: int | None = None) -> None:
 
 def _run_paths(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.glob("[!.]*")) if Run(path).exists()]
-
-
-def _make_folder(folder: Path, name: str | None, default: str) -> Path:
-    number, path = 1, folder / checked_name(default if name is None else name)
-    try:
-        while name is None and path.exists():
-            number += 1
-            path = folder / f"{default}-{number}"
-        path.mkdir(parents=True, exist_ok=name is not None)
-        return path
-    except OSError as error:
-        raise RunError(f"no run can be made in {folder}: {error}") from error
 
 
 @contextmanager

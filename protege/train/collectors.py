@@ -30,7 +30,7 @@ class InTurn:
 
 
 class Ahead:
-    """A thread collects the next experience while the last one is learned from, with weights one update round old."""
+    """As `InTurn`, but a thread collects the next experience meanwhile, with weights one update round old."""
 
     def __init__(self, session: Session):
         self.session = session
@@ -50,18 +50,15 @@ class Ahead:
                 return
 
     def next(self) -> Experience:
-        """What to learn from next."""
         experience = self.ready.get()
         if isinstance(experience, Exception):
             raise experience
         return experience
 
     def give_back(self, experience: Experience) -> None:
-        """It was learned from."""
         self.free.put(experience.content)
 
     def stop(self) -> Sequence[Experience]:
-        """No more playing; what was played and not taken."""
         self.free.put(STOP)
         self.thread.join()
         left = [self.ready.get() for _ in range(self.ready.qsize())]

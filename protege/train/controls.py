@@ -27,16 +27,19 @@ class Control:
 
     name: str  # the command
     group: str  # controls of a group belong together on the page
-    label: str
     meaning: str
+    keys: str  # in the terminal; of a number: down, on schedule and up, or only down and up
+    key_help: str  # what they do, in the terminal's list
     argument: Literal["", "toggle", "number"] = ""
     low: float = 0.0  # of a number
     high: float = 1.0
     unit: Literal["", "fraction"] = ""
     confirm: bool = False  # a page asks before it is sent
-    keys: str = ""  # in the terminal; of a number: down, on schedule and up, or only down and up
-    key_help: str = ""  # what they do, in the terminal's list
     key_asks: str = ""  # what the terminal asks at a first press; only a second one counts
+    label: str = ""  # on the page; without it, the name
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label", self.label or self.name.replace("_", " ").capitalize())
 
     def key_arguments(self) -> dict[str, dict[str, Any]]:
         """What each key sends."""
@@ -68,63 +71,46 @@ class Control:
 
 
 _CONTROLS: Final = (
-    Control("save", "run", "Save", "write a checkpoint now", keys="s", key_help="save now"),
+    Control("save", "run", "write a checkpoint now", "s", "save now"),
     Control(
-        "evaluate", "run", "Evaluate", "evaluate the pupil on held-out games as soon as possible",
-        keys="x", key_help="evaluate the pupil now",
+        "evaluate", "run", "evaluate the pupil on held-out games as soon as possible", "x", "evaluate the pupil now",
+    ),
+    Control("stop", "run", "save and end the training; it can be resumed", "q", "save and quit", confirm=True),
+    Control(
+        "learning_rate", "learning", "its peak; the whole schedule is scaled to it", "lL",
+        "learning rate halved, doubled", "number", LOWEST_PEAK, HIGHEST_PEAK,
+    ),
+    Control("learning", "learning", "off: it plays on, but makes no updates", "t", "learning on/off", "toggle"),
+    Control(
+        "epsilon", "exploration", "probability of a random move", "456", "epsilon down, on schedule, up", "number",
+        unit="fraction",
     ),
     Control(
-        "stop", "run", "Stop", "save and end the training; it can be resumed", confirm=True,
-        keys="q", key_help="save and quit",
+        "greedy", "exploration", "no random moves at all as long as it is on", "p", "greedy on/off: epsilon 0", "toggle"
     ),
     Control(
-        "learning_rate", "learning", "Learning rate", "its peak; the whole schedule is scaled to it",
-        "number", LOWEST_PEAK, HIGHEST_PEAK, keys="lL", key_help="learning rate halved, doubled",
+        "pulse", "exploration",
+        f"epsilon rises to {100 * PULSE_TOP:.0f} % and falls back every {PULSE_FRAMES:,} frames",
+        "P", "epsilon pulse on/off", "toggle",
     ),
     Control(
-        "learning", "learning", "Learning", "off: it plays on, but makes no updates", "toggle",
-        keys="t", key_help="learning on/off",
+        "teacher", "teacher", "fraction of its moves, or weight of its advice", "789", "teacher down, on schedule, up",
+        "number", unit="fraction",
+    ),
+    Control("teacher_off", "teacher", "no teacher as long as it is on", "o", "teacher off, and back", "toggle"),
+    Control(
+        "teacher_only", "teacher", "nothing but the teacher (100 %) as long as it is on", "e", "teacher only, and back",
+        "toggle",
+    ),
+    Control("attention", "learner", "what the network looks at, as a table", "a", "attention report"),
+    Control("replay", "learner", "what the replay holds, as a table", "b", "replay statistics"),
+    Control(
+        "flush", "learner", "empty the replay", "f", "empty the replay: press twice", confirm=True,
+        label="Flush replay", key_asks="empty the replay?",
     ),
     Control(
-        "epsilon", "exploration", "Epsilon", "probability of a random move", "number", unit="fraction",
-        keys="456", key_help="epsilon down, on schedule, up",
-    ),
-    Control(
-        "greedy", "exploration", "Greedy", "no random moves at all as long as it is on", "toggle",
-        keys="p", key_help="greedy on/off: epsilon 0",
-    ),
-    Control(
-        "pulse", "exploration", "Pulse",
-        f"epsilon rises to {100 * PULSE_TOP:.0f} % and falls back every {PULSE_FRAMES:,} frames", "toggle",
-        keys="P", key_help="epsilon pulse on/off",
-    ),
-    Control(
-        "teacher", "teacher", "Teacher", "fraction of its moves, or weight of its advice", "number", unit="fraction",
-        keys="789", key_help="teacher down, on schedule, up",
-    ),
-    Control(
-        "teacher_off", "teacher", "Teacher off", "no teacher as long as it is on", "toggle",
-        keys="o", key_help="teacher off, and back",
-    ),
-    Control(
-        "teacher_only", "teacher", "Teacher only", "nothing but the teacher (100 %) as long as it is on", "toggle",
-        keys="e", key_help="teacher only, and back",
-    ),
-    Control(
-        "attention", "learner", "Attention", "what the network looks at, as a table",
-        keys="a", key_help="attention report",
-    ),
-    Control(
-        "replay", "learner", "Replay", "what the replay holds, as a table",
-        keys="b", key_help="replay statistics",
-    ),
-    Control(
-        "flush", "learner", "Flush replay", "empty the replay", confirm=True,
-        keys="f", key_help="empty the replay: press twice", key_asks="empty the replay?",
-    ),
-    Control(
-        "clients", "arcade", "Clients", "everybody who is connected, and why frames were refused, as a table",
-        keys="w", key_help="who is connected, one by one",
+        "clients", "arcade", "everybody who is connected, and why frames were refused, as a table",
+        "w", "who is connected, one by one",
     ),
 )  # fmt: skip
 CONTROLS: Final = {control.name: control for control in _CONTROLS}
@@ -172,31 +158,26 @@ class Controls:
         self.reports = dict(reports or {})
         self.learning = True
         self.greedy = False
-        self.fixed_epsilon: float | None = None
+        self.fixed: dict[str, float | None] = {"epsilon": None, "teacher": None}  # none: on schedule
         self.pulse_since = pulse_from  # the frame it begins at, None while it is off
-        self.fixed_teacher: float | None = None
         self.teacher_mode: Literal["", "off", "only"] = ""
         self.rate_factor = 1.0  # times the whole schedule, so that its end can never lie above its beginning
 
-    # --- what has become of the schedules ---
-
     def epsilon(self, scheduled: Scheduled) -> float:
-        """Probability of a random move."""
         if self.greedy:
             return 0.0
-        base = scheduled.epsilon if self.fixed_epsilon is None else self.fixed_epsilon
+        fixed = self.fixed["epsilon"]
+        base = scheduled.epsilon if fixed is None else fixed
         if self.pulse_since is None or scheduled.frames < self.pulse_since or base >= PULSE_TOP:
             return base
         turn = (scheduled.frames - self.pulse_since) % PULSE_FRAMES / PULSE_FRAMES
         return base + (PULSE_TOP - base) * (1 - abs(2 * turn - 1))
 
     def teacher(self, scheduled: Scheduled) -> float:
-        """Fraction of the teacher's moves, or weight of its advice."""
         if self.teacher_mode:
             return 0.0 if self.teacher_mode == "off" else 1.0
-        return scheduled.teacher if self.fixed_teacher is None else self.fixed_teacher
-
-    # --- commands ---
+        fixed = self.fixed["teacher"]
+        return scheduled.teacher if fixed is None else fixed
 
     def obey(self, name: str, arguments: Mapping[str, Any], scheduled: Scheduled) -> Report | str:
         """Do what a command asks for; the answer is for whoever asked."""
@@ -210,11 +191,8 @@ class Controls:
         if control.argument == "":
             return self.reports[name]()
         if control.argument == "toggle":
-            on = arguments.get("on", not self.view()[name]["on"])
-            return self._toggle(name, on, scheduled)
-        if name == "learning_rate":
-            return self._set_rate(arguments)
-        return self._set_epsilon(arguments, scheduled) if name == "epsilon" else self._set_teacher(arguments, scheduled)
+            return self._toggle(name, arguments.get("on", not self.view()[name]["on"]), scheduled)
+        return self._set_rate(arguments) if name == "learning_rate" else self._fix(name, arguments, scheduled)
 
     def _toggle(self, name: str, on: bool, scheduled: Scheduled) -> str:
         match name:
@@ -239,15 +217,17 @@ class Controls:
                 return f"teacher {mode}{'' if on else ' ends'}: teacher {percent(self.teacher(scheduled))}"
         raise AssertionError(f"{name} is no toggle")
 
-    def _set_epsilon(self, arguments: Mapping[str, Any], scheduled: Scheduled) -> str:
-        self.fixed_epsilon = _chosen(self.fixed_epsilon, scheduled.epsilon, arguments)
-        hidden = "; greedy is on, so not yet" if self.greedy else ""
-        return f"epsilon {_fixed(self.fixed_epsilon, scheduled.epsilon)}{hidden}"
-
-    def _set_teacher(self, arguments: Mapping[str, Any], scheduled: Scheduled) -> str:
-        self.fixed_teacher = _chosen(self.fixed_teacher, scheduled.teacher, arguments)
-        hidden = f"; teacher {self.teacher_mode} is on, so not yet" if self.teacher_mode else ""
-        return f"teacher {_fixed(self.fixed_teacher, scheduled.teacher)}{hidden}"
+    def _fix(self, name: str, arguments: Mapping[str, Any], scheduled: Scheduled) -> str:
+        """Epsilon or the teacher: at a value, a step from where it is, or on schedule again."""
+        usual, fixed = getattr(scheduled, name), self.fixed[name]
+        if "schedule" in arguments:
+            self.fixed[name], told = None, f"back on schedule: {percent(usual)}"
+        else:
+            now = usual if fixed is None else fixed
+            wanted = stepped(now, arguments["step"]) if "step" in arguments else float(arguments["value"])
+            self.fixed[name], told = wanted, f"{percent(wanted)}, fixed"
+        hiding = "greedy" * self.greedy if name == "epsilon" else self.teacher_mode and f"teacher {self.teacher_mode}"
+        return f"{name} {told}" + (f"; {hiding} is on, so not yet" if hiding else "")
 
     def _set_rate(self, arguments: Mapping[str, Any]) -> str:
         now = self.peak_rate * self.rate_factor
@@ -265,8 +245,6 @@ class Controls:
         self.rate_factor = peak / self.peak_rate
         return f"learning rate {peak:.3g} at its peak, {self.rate_factor:.3g} times the setting"
 
-    # --- how they stand ---
-
     def view(self) -> dict[str, dict[str, Any]]:
         """Every command this training has a use for, and how it stands, for whoever shows it."""
         peak = self.peak_rate * self.rate_factor
@@ -278,14 +256,14 @@ class Controls:
                 "overridden": self.rate_factor != 1.0,
             },
             "epsilon": {
-                "value": self.fixed_epsilon,
-                "overridden": self.fixed_epsilon is not None or self.greedy or self.pulse_since != self.pulse_from,
+                "value": self.fixed["epsilon"],
+                "overridden": self.fixed["epsilon"] is not None or self.greedy or self.pulse_since != self.pulse_from,
             },
             "greedy": {"on": self.greedy},
             "pulse": {"on": self.pulse_since is not None, "scheduled": self.pulse_from is not None},
             "teacher": {
-                "value": self.fixed_teacher,
-                "overridden": self.fixed_teacher is not None or self.teacher_mode != "",
+                "value": self.fixed["teacher"],
+                "overridden": self.fixed["teacher"] is not None or self.teacher_mode != "",
             },
             "teacher_off": {"on": self.teacher_mode == "off"},
             "teacher_only": {"on": self.teacher_mode == "only"},
@@ -295,14 +273,11 @@ class Controls:
 
     def changed(self) -> str:
         """What differs from the settings, in words; empty if nothing does."""
-        said = []
-        if self.fixed_epsilon is not None:
-            said.append(f"epsilon fixed at {percent(self.fixed_epsilon)}")
-        said += ["greedy"] * self.greedy
+        fixed = {name: [f"{name} fixed at {percent(value)}"] for name, value in self.fixed.items() if value is not None}
+        said = fixed.get("epsilon", []) + ["greedy"] * self.greedy
         if self.pulse_since != self.pulse_from:
             said.append("no epsilon pulse" if self.pulse_since is None else "epsilon pulse")
-        if self.fixed_teacher is not None:
-            said.append(f"teacher fixed at {percent(self.fixed_teacher)}")
+        said += fixed.get("teacher", [])
         said += [f"teacher {self.teacher_mode}"] * bool(self.teacher_mode)
         if self.rate_factor != 1.0:
             said.append(f"learning rate times {self.rate_factor:.3g}")
@@ -312,44 +287,26 @@ class Controls:
         """For a checkpoint. Whether it learns is left out: who resumes a training wants it to learn."""
         return {
             "greedy": self.greedy,
-            "epsilon": self.fixed_epsilon,
+            **self.fixed,
             "pulse_since": self.pulse_since,
             "pulse_from": self.pulse_from,
-            "teacher": self.fixed_teacher,
             "teacher_mode": self.teacher_mode,
             "rate_factor": self.rate_factor,
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """From a checkpoint."""
-        self.greedy, self.fixed_epsilon = state["greedy"], state["epsilon"]
+        self.fixed = {name: state[name] for name in self.fixed}
         if state["pulse_since"] != state.get("pulse_from"):  # else the settings, which may be other ones now, decide
             self.pulse_since = state["pulse_since"]
-        self.fixed_teacher, self.teacher_mode = state["teacher"], state["teacher_mode"]
-        self.rate_factor = state["rate_factor"]
+        self.greedy, self.teacher_mode, self.rate_factor = (state[k] for k in ("greedy", "teacher_mode", "rate_factor"))
 
 
-def stepped(share: float, direction: int) -> float:
-    """A share one step up or down: a point where it is small (down from 10 % or less, up from less), else five."""
-    points = round(100 * share, 4)
+def stepped(fraction: float, direction: int) -> float:
+    """A fraction one step up or down: a point where it is small (down from 10 % or less, up from less), else five."""
+    points = round(100 * fraction, 4)
     small = points <= 10 if direction < 0 else points < 10
     return min(100.0, max(0.0, points + direction * (1 if small else 5))) / 100
 
 
-def percent(share: float) -> str:
-    """A share as a person reads it."""
-    return f"{100 * share:.3g} %"
-
-
-def _chosen(fixed: float | None, scheduled: float, arguments: Mapping[str, Any]) -> float | None:
-    """The new fixed value, or None for the schedule's."""
-    match arguments:
-        case {"schedule": True}:
-            return None
-        case {"step": step}:
-            return stepped(scheduled if fixed is None else fixed, step)
-    return float(arguments["value"])
-
-
-def _fixed(fixed: float | None, scheduled: float) -> str:
-    return f"back on schedule: {percent(scheduled)}" if fixed is None else f"{percent(fixed)}, fixed"
+def percent(fraction: float) -> str:
+    return f"{100 * fraction:.3g} %"

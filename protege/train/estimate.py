@@ -10,7 +10,7 @@ import torch
 
 from protege.runs import checkpoints
 from protege.runs.run import create_run
-from protege.train.loop import LOG_SECONDS, Loop, Silent
+from protege.train.loop import LOG_SECONDS, Loop, Observer
 from protege.train.session import Trainer
 
 MEMORY_OF_LIBRARIES: Final = 500e6  # bytes that Python, torch and compiled code take
@@ -26,7 +26,7 @@ def estimate(trainer: Trainer, config: Any, folder: Path | None = None) -> dict[
     settings = trainer.typical(config)
     with TemporaryDirectory() as place:
         with create_run(trainer.game, "estimate", settings, trainer.metrics(settings), folder=Path(place)) as run:
-            loop = Loop(trainer, settings, run, Silent(), time.monotonic())
+            loop = Loop(trainer, settings, run, Observer(), time.monotonic())
             session = loop.session
             try:
                 session.begin(False)

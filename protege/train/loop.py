@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import torch
 
@@ -32,60 +32,45 @@ MOST_FOR_LAST_EVALUATION: Final = 0.05  # of the budget, kept back for the evalu
 NO_RANK: Final[tuple[float, ...]] = (-math.inf,)
 
 
-class Observer(Protocol):
-    """Who is told how a training goes: the terminal, or a benchmark. A subclass says nothing where it is silent."""
+class Observer:
+    """Who is told how a training goes: the terminal, or a benchmark. This one is silent."""
 
     def started(self, report: dict[str, str], progress: float) -> None:
         """Everything is set up; `report` says what runs."""
-        return None
 
     def progressed(self, step: int, progress: float, figures: dict[str, float]) -> None:
         """New figures, every two seconds."""
-        return None
 
     def evaluated(self, result: Result, best: bool) -> None:
         """The pupil was measured, and is or is not the best so far."""
-        return None
 
     def controlled(self, controls: dict[str, dict[str, Any]]) -> None:
         """How the controls stand, at the start and after every change."""
-        return None
 
     def noted(self, text: str) -> None:
         """Something else that a person should read."""
-        return None
 
     def reported(self, report: Report) -> None:
         """The answer to a command that asked for a table."""
-        return None
-
-
-class Silent(Observer):
-    """Nobody is told."""
 
 
 def train(
-    trainer: Trainer, config: Any, observer: Observer | None = None, *, name: str | None = None, resume: bool = False,
+    trainer: Trainer, config: Any, observer: Observer = Observer(), *, name: str | None = None, resume: bool = False,
     folder: Path | None = None, began: float | None = None, prepare: Callable[[Training], None] | None = None,
 ) -> Run:  # fmt: skip
     """Train a new run, or go on with one, until its budget is used up or it is told to stop; returns the run.
 
     `began` is when the budget's clock started, by `time.monotonic`; `prepare` sees the run before its first step.
     """
-    observer = observer or Silent()
     trainer.check(config)
     trainer.admit(config, name, resume, folder)
     torch.set_num_threads(1)  # the threads of a training share the cores; more would fight over them
+    metrics, kept = trainer.metrics(config), {"score": trainer.score, "unit": trainer.unit}
     if resume:
         assert name is not None, "a run to resume has a name"
-        opened = resume_run(
-            name, trainer.metrics(config), config=config, score=trainer.score, unit=trainer.unit, folder=folder
-        )
+        opened = resume_run(name, metrics, config=config, folder=folder, **kept)
     else:
-        opened = create_run(
-            trainer.game, trainer.learner(config), config, trainer.metrics(config), score=trainer.score,
-            unit=trainer.unit, name=name, folder=folder,
-        )  # fmt: skip
+        opened = create_run(trainer.game, trainer.learner(config), config, metrics, name=name, folder=folder, **kept)
     with opened as run, interrupts(observer) as interrupted:
         if prepare is not None:
             prepare(run)
@@ -112,10 +97,7 @@ class Loop:
         self.session: Session = trainer.session(config, self)
         self.phase: Hashable = None
 
-    # --- what a session may ask of it ---
-
     def progress(self) -> float:
-        """Fraction of the budget that is used up."""
         fractions = [0.0]
         if self.budget:
             fractions.append(self.session.step / self.budget)
@@ -148,8 +130,6 @@ class Loop:
         self.run.event("autosave", f"{self.unit} {session.step:,}")
         if problem := session.save_memory(wait=last or self.config.deterministic):
             self.note(problem, event="not saved")
-
-    # --- the loop ---
 
     def start(self, resume: bool) -> None:
         """Begin from nothing or from the last checkpoint, and say what runs."""
@@ -222,8 +202,6 @@ class Loop:
         self.run.log(self.session.step, **figures)
         self.observer.progressed(self.session.step, progress, figures)
 
-    # --- evaluations ---
-
     def _evaluation(self) -> Evaluation:
         return Evaluation(self.session.snapshot(), self.session.phase, self.session.step)
 
@@ -257,8 +235,6 @@ class Loop:
         self.session.evaluated(evaluation.snapshot, result, best)
         self.observer.evaluated(result, best)
 
-    # --- commands ---
-
     def _obey(self) -> bool:
         """Do what the inbox asks for; False ends the training."""
         for command in self.run.commands():
@@ -289,12 +265,9 @@ class Loop:
                 return answer
 
     def _show_controls(self) -> None:
-        """Tell everybody how they stand."""
         view = self.session.controls.view()
         self.run.show_controls(view)
         self.observer.controlled(view)
-
-    # --- clocks and checkpoints ---
 
     def elapsed_s(self) -> float:
         """Budget time used up so far."""

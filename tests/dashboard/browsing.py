@@ -58,6 +58,16 @@ class Visits:
             self.errors.append(line.text)
 
 
+@contextmanager
+def visiting(browser: Any) -> Iterator[Visits]:
+    """Visits that end with the block, and in which no page crashed."""
+    visits = Visits(browser)
+    yield visits
+    for context in visits.contexts:
+        context.close()
+    assert visits.crashes == []
+
+
 def wait_until(condition: Callable[[], Any], seconds: float = 30.0) -> None:
     end = time.monotonic() + seconds
     while not condition():

@@ -21,7 +21,7 @@ from protege.runs.metrics import Card, Metric
 from protege.runs.run import create_run, open_run
 from protege.train.controls import Controls, Scheduled
 from tests.cli.terminals import Terminal
-from tests.dashboard.browsing import LONG_PATIENCE_S, Visits, chromium, wait_until
+from tests.dashboard.browsing import LONG_PATIENCE_S, Visits, chromium, visiting, wait_until
 from tests.dashboard.serving import METRICS, Fair, log, make_run, served
 from tests.games.tempest.task.scenes import save_rainbow
 
@@ -38,11 +38,8 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def visits(browser: Any) -> Iterator[Visits]:
-    visits = Visits(browser)
-    yield visits
-    for context in visits.contexts:
-        context.close()
-    assert visits.crashes == []
+    with visiting(browser) as visits:
+        yield visits
 
 
 @pytest.fixture
@@ -508,8 +505,9 @@ def test_a_rainbow_pupils_distributions_and_attention_are_shown(tmp_path, visits
     with served(tmp_path, {"tempest": TempestViews(tmp_path, (pupil,))}) as served_page:
         page = visits.open(f"{served_page.url}#/tempest/live?{urlencode({'player': pupil, 'level': 9})}")
         moves(page, ".stage canvas")
-        page.locator(".values .chances").nth(4).wait_for()
-        assert re.match("returns from −?-?100 to 100", page.locator(".values .chances").first.get_attribute("title"))
+        hills = page.locator(".values .probabilities")
+        hills.nth(4).wait_for()
+        assert re.match("returns from −?-?100 to 100", hills.first.get_attribute("title"))
         page.locator(".gaze input:checked").wait_for(timeout=60_000)  # enemies have come
 
         def attention() -> int:

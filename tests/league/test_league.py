@@ -22,7 +22,7 @@ from protege.league.league import (
     open_league,
 )
 from protege.league.ledger import AGENT, CANDIDATE, FILE, MEMBER, RETIRED, SCRIPTED, Game, LeagueError, Result
-from protege.league.matchmaking import LEAGUE_EXPLOITER, MAIN, MAIN_EXPLOITER, Rules, opponent_chances
+from protege.league.matchmaking import LEAGUE_EXPLOITER, MAIN, MAIN_EXPLOITER, Rules, draw_probabilities
 from protege.runs.checkpoints import CheckpointError, CheckpointMismatch
 from protege.runs.run import RunError, create_run, plan_prune
 from tests.killing import kill_filers
@@ -360,7 +360,7 @@ def test_old_training_games_count_less_and_less(league):
 
 
 def test_opponents_are_drawn_as_often_as_the_stated_weights_say(tmp_path):
-    """Chi-square of 20,000 drawn opponents against the chances, twelve kinds, 99.9 % quantile of 11 degrees: 31.3."""
+    """Chi-square of 20,000 draws against the probabilities, twelve kinds, 99.9 % quantile of 11 degrees: 31.3."""
     with make_league(tmp_path / "league") as league:
         agent = league.agent("mine")
         for number in range(9):
@@ -370,7 +370,7 @@ def test_opponents_are_drawn_as_often_as_the_stated_weights_say(tmp_path):
         league.close_period()
         me, pool = league.by_id(agent.id), league.entries(SCRIPTED, MEMBER)
         recent = {other: payoff.recent for other, payoff in league.payoffs(agent.id, rated=False).items()}
-        stated = opponent_chances(me, pool, recent, league.rules)
+        stated = draw_probabilities(me, pool, recent, league.rules)
         assert league.opponents(agent.id) == (pool, stated.tolist()) and len(pool) == 12
         assert stated.max() > 2 * stated.min()
 

@@ -11,8 +11,8 @@ from protege.league.matchmaking import (
     Rules,
     Standing,
     Tally,
+    draw_probabilities,
     gate,
-    opponent_chances,
     reset_reason,
     to_retire,
 )
@@ -30,39 +30,39 @@ ME = standing(0)
 
 def test_strength_is_weighed_by_a_bell_curve_of_the_difference():
     pool = [standing(1, 1500.0), standing(2, 1700.0), standing(3, 1100.0)]
-    chances = opponent_chances(ME, pool, {}, ONLY_SKILL)
+    probabilities = draw_probabilities(ME, pool, {}, ONLY_SKILL)
     bell = np.exp([-0.0, -0.5, -2.0])  # differences of 0, 1 and 2 sigma
-    assert chances == pytest.approx(bell / bell.sum())
+    assert probabilities == pytest.approx(bell / bell.sum())
 
 
 def test_results_weigh_even_and_hard_opponents_alike():
     """Won 8 of 8: 9/10. Won 4 of 8: 1/2. Won none of 8: 1/10, each drawn to the middle by two more games."""
     tallies = {1: Tally(8, 8), 2: Tally(4, 8), 3: Tally(0, 8)}
     even, hard = np.array([0.09, 0.25, 0.09]), np.array([0.01, 0.25, 0.81])
-    chances = opponent_chances(ME, [standing(1), standing(2), standing(3)], tallies, ONLY_RESULTS)
-    assert chances == pytest.approx(even / even.sum() / 2 + hard / hard.sum() / 2)
-    assert chances[2] > chances[1] > chances[0]
+    probabilities = draw_probabilities(ME, [standing(1), standing(2), standing(3)], tallies, ONLY_RESULTS)
+    assert probabilities == pytest.approx(even / even.sum() / 2 + hard / hard.sum() / 2)
+    assert probabilities[2] > probabilities[1] > probabilities[0]
 
 
 def test_nobody_is_forgotten():
     pool = [standing(1), *(standing(i, 4000.0) for i in range(2, 12))]
     tallies = {i: Tally(1000, 1000) for i in range(2, 12)}
-    chances = opponent_chances(ME, pool, tallies, Rules())
-    assert chances.min() >= 0.10 / 11 and chances.sum() == pytest.approx(1)
+    drawn = draw_probabilities(ME, pool, tallies, Rules())
+    assert drawn.min() >= 0.10 / 11 and drawn.sum() == pytest.approx(1)
 
 
-def test_a_pool_in_which_all_are_far_away_still_has_chances():
-    chances = opponent_chances(ME, [standing(1, 90_000.0), standing(2, 90_100.0)], {}, ONLY_SKILL)
-    assert np.isfinite(chances).all() and chances.sum() == pytest.approx(1) and chances[0] > chances[1]
+def test_a_pool_in_which_all_are_far_away_can_still_be_drawn_from():
+    drawn = draw_probabilities(ME, [standing(1, 90_000.0), standing(2, 90_100.0)], {}, ONLY_SKILL)
+    assert np.isfinite(drawn).all() and drawn.sum() == pytest.approx(1) and drawn[0] > drawn[1]
 
 
 def test_newcomers_meet_only_who_is_near_until_nobody_is():
     new = standing(0, games=19)
     pool = [standing(1, 1700.0), standing(2, 1701.0), standing(3, 1301.0), standing(4, 2400.0)]
-    assert (opponent_chances(new, pool, {}, Rules()) > 0).tolist() == [True, False, True, False]
-    assert (opponent_chances(new, pool[1:2] + pool[3:], {}, Rules()) > 0).tolist() == [True, False], "within 400"
-    assert (opponent_chances(new, pool[3:], {}, Rules()) > 0).tolist() == [True], "900 apart: then anybody"
-    assert (opponent_chances(standing(0, games=20), pool, {}, Rules()) > 0).all()
+    assert (draw_probabilities(new, pool, {}, Rules()) > 0).tolist() == [True, False, True, False]
+    assert (draw_probabilities(new, pool[1:2] + pool[3:], {}, Rules()) > 0).tolist() == [True, False], "within 400"
+    assert (draw_probabilities(new, pool[3:], {}, Rules()) > 0).tolist() == [True], "900 apart: then anybody"
+    assert (draw_probabilities(standing(0, games=20), pool, {}, Rules()) > 0).all()
 
 
 def gated(best: Tally, others: list[Tally], rules: Rules = Rules()):

@@ -117,14 +117,14 @@ export class Controls {
 
   /** A number: empty while the schedule has it, else what it is fixed at; beside it what it is now. */
   number(control) {
-    const share = control.unit === "fraction";
-    const scale = share ? 100 : 1;
+    const isFraction = control.unit === "fraction";
+    const scale = isFraction ? 100 : 1;
     const input = el("input", {
       type: "number",
       min: control.low * scale,
       max: control.high * scale,
       step: "any",
-      "aria-label": `${control.group}: ${control.label}${share ? ", percent" : ""}`,
+      "aria-label": `${control.group}: ${control.label}${isFraction ? ", percent" : ""}`,
       "data-command": control.name,
     });
     let typing = false;
@@ -147,7 +147,7 @@ export class Controls {
     this.parts.push(() => {
       const { value, overridden, peak } = this.run.controls[control.name];
       const current = metric ? this.run.last(metric.name) : null;
-      write(now, `${share ? withUnit(current, "fraction") : short(current)}${overridden ? "*" : ""}`);
+      write(now, `${isFraction ? withUnit(current, "fraction") : short(current)}${overridden ? "*" : ""}`);
       now.classList.toggle("overridden", overridden);
       schedule.setAttribute("aria-pressed", String(value === null));
       input.placeholder = text(peak ?? current, scale);
@@ -160,9 +160,9 @@ export class Controls {
       el(
         "div",
         { class: "number-row" },
-        this.small(share ? "−" : "÷2", `${control.label} down`, () => set({ step: -1 }), `${control.name}-down`),
+        this.small(isFraction ? "−" : "÷2", `${control.label} down`, () => set({ step: -1 }), `${control.name}-down`),
         input,
-        this.small(share ? "+" : "×2", `${control.label} up`, () => set({ step: 1 }), `${control.name}-up`),
+        this.small(isFraction ? "+" : "×2", `${control.label} up`, () => set({ step: 1 }), `${control.name}-up`),
         schedule,
       ),
     );

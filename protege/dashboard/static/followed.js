@@ -95,15 +95,15 @@ export class FollowedRun {
     }, 0);
   }
 
-  /** Share of the budget that is used up, and seconds left, as far as the settings tell. */
+  /** Fraction of the budget that is used up, and seconds left, as far as the settings tell. */
   get progress() {
     const { minutes = 0, deterministic, [`${this.info.unit.replace("-", "_")}s`]: steps = 0 } = this.info.config;
-    const shares = [];
-    if (steps) shares.push(this.step / steps);
-    if (minutes && !deterministic) shares.push(this.trained / (60 * minutes));
-    if (!shares.length) return null;
+    const fractions = [];
+    if (steps) fractions.push(this.step / steps);
+    if (minutes && !deterministic) fractions.push(this.trained / (60 * minutes));
+    if (!fractions.length) return null;
     const logged = this.metrics.find((metric) => metric.role === "progress");
-    const share = (logged && this.last(logged.name)) ?? Math.min(1, Math.max(...shares));
-    return { share, left: share > 0.005 ? (this.trained * (1 - share)) / share : null };
+    const fraction = (logged && this.last(logged.name)) ?? Math.min(1, Math.max(...fractions));
+    return { fraction, left: fraction > 0.005 ? (this.trained * (1 - fraction)) / fraction : null };
   }
 }

@@ -5,12 +5,12 @@ import { el, svg } from "./page.js";
 
 const TURN = 240; // degrees of a gauge's scale
 
-function arc(radius, share) {
+function arc(radius, fraction) {
   const point = (degrees) => {
     const angle = ((degrees - 90 - TURN / 2) * Math.PI) / 180;
     return `${(radius * Math.cos(angle)).toFixed(2)} ${(radius * Math.sin(angle)).toFixed(2)}`;
   };
-  const end = Math.max(0.001, Math.min(1, share)) * TURN;
+  const end = Math.max(0.001, Math.min(1, fraction)) * TURN;
   return `M${point(0)}A${radius} ${radius} 0 ${end > 180 ? 1 : 0} 1 ${point(end)}`;
 }
 

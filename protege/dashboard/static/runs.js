@@ -278,11 +278,11 @@ export class RunsView {
     const { progress } = run;
     this.progress.hidden = progress === null || run.status !== "running";
     if (progress && !this.progress.hidden) {
-      const { share, left } = progress;
+      const { fraction, left } = progress;
       const text = left === null ? "just started" : `${duration(left)} left`;
       this.progress.replaceChildren(
-        el("progress", { max: 1, value: share, "aria-label": "budget used" }),
-        el("small", {}, `${Math.floor(100 * share)} % · ${text}`),
+        el("progress", { max: 1, value: fraction, "aria-label": "budget used" }),
+        el("small", {}, `${Math.floor(100 * fraction)} % · ${text}`),
       );
     }
     this.events.replaceChildren(

@@ -1,11 +1,11 @@
 """Tempest's own commands: players measured, recorded, watched, played against, exported; arcade clients served."""
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -14,10 +14,11 @@ from tyro.conf import Positional, UseAppendAction
 from protege import ProtegeError
 from protege.cli.evaluate import print_results
 from protege.cli.page import page_beside, serve_page
-from protege.cli.tables import size
+from protege.cli.tables import print_json, size
 from protege.cli.train import kept_at, latest_run, minutes_for_more, print_next_steps, stored_config, trained
 from protege.games import Command, find_game
 from protege.machine import usable_cores
+from protege.runs.run import runs_folder
 
 if TYPE_CHECKING:
     from protege.games.tempest.arcade.bridge import BridgeConfig
@@ -48,27 +49,20 @@ def run_eval(command: Eval) -> int:
     names = command.player or ("champion",)
     players = [find_player(name, command.runs) for name in names]  # before the first game: a typo costs no time
     cabinet = Cabinet(lives=command.lives, difficulty=command.difficulty)
+    given = _chosen(command, "games", "seed", "level", "max_frames")
     results = []
     for name, player in zip(names, players, strict=True):
         with _counting(name, player, command.games) as counted:
-            results.append(
-                evaluate(
-                    name,
-                    player=counted,
-                    games=command.games,
-                    seed=command.seed,
-                    level=command.level,
-                    cabinet=cabinet,
-                    max_frames=command.max_frames,
-                    threads=command.threads or usable_cores(),
-                )
-            )
+            threads = command.threads or usable_cores()
+            results.append(evaluate(name, player=counted, cabinet=cabinet, threads=threads, **given))
     title = f"Tempest from level {command.level}, {command.games} games each, seed {command.seed}"
     print_results(find_game("tempest"), results, title)
-    if command.json:
-        for result in results:
-            print(json.dumps(result))
-    return 0
+    return print_json(command, *results)
+
+
+def _chosen(command: object, *names: str) -> dict[str, Any]:
+    """Options that go on under the same name."""
+    return {name: getattr(command, name) for name in names}
 
 
 class _Counted:
@@ -130,18 +124,9 @@ def run_record(command: Record) -> int:
 
     from protege.games.tempest.agents.players import MOST_FRAMES, record
 
+    given = _chosen(command, "seed", "level", "best_of", "seconds", "until_level", "size", "runs")
     with Console(stderr=True).status(f"{escape(command.player)} plays; a game is cut after {MOST_FRAMES:,} frames"):
-        made = record(
-            command.player,
-            command.out,
-            seed=command.seed,
-            level=command.level,
-            best_of=command.best_of,
-            seconds=command.seconds,
-            until_level=command.until_level,
-            size=command.size,
-            runs=command.runs,
-        )
+        made = record(command.player, command.out, **given)
     whole = "the whole game" + (f" until level {command.until_level} was done" if command.until_level else "")
     part = whole if made["first_tick"] == 0 else f"{command.seconds:g} seconds"
     cut = f", cut after {MOST_FRAMES:,} frames" if made["truncated"] else ""
@@ -149,9 +134,7 @@ def run_record(command: Record) -> int:
         f"{made['file']}: {part} of {made['player']}, seed {made['seed']} game {made['game']}, "
         f"{made['score']:,} points, level {made['level']}{cut} ({made['bytes'] / 1e6:.1f} MB)"
     )
-    if command.json:
-        print(json.dumps(made))
-    return 0
+    return print_json(command, made)
 
 
 @dataclass(frozen=True)
@@ -212,9 +195,7 @@ def run_export(command: Export) -> int:
         f"same move in {made['same_moves']:,}\n"
         f"{command.out / 'README.md'} shows how to use it."
     )
-    if command.json:
-        print(json.dumps(made))
-    return 0
+    return print_json(command, made)
 
 
 @dataclass(frozen=True)
@@ -250,31 +231,19 @@ def run_serve(command: Serve) -> int:
     from protege.games.tempest.arcade.bridge import BridgeConfig
     from protege.games.tempest.arcade.serve import play_clients
     from protege.games.tempest.arcade.wire import Start
-    from protege.runs.run import runs_folder
 
+    start = Start(command.start_level, command.start_advanced)
     config = BridgeConfig(
-        host=command.host,
-        port=command.port,
-        token=command.token or os.environ.get("PROTEGE_TOKEN", ""),
-        allow=command.allow,
-        long_replies=command.long_replies,
-        start=Start(command.start_level, command.start_advanced),
-        longest_game=command.max_frames,
-        screens=runs_folder(command.runs),
-    )
+        token=_token(command), start=start, longest_game=command.max_frames, screens=runs_folder(command.runs),
+        **_chosen(command, "host", "port", "allow", "long_replies"),
+    )  # fmt: skip
     if not command.no_train:
         return _train_on_clients(command, config)
-    player = find_player(command.player, command.runs)
-
-    def tell(line: str) -> None:
-        print(line, flush=True)
-
+    player, tell = find_player(command.player, command.runs), partial(print, flush=True)
     with ExitStack() as ending:
         if not command.no_dashboard:
             ending.callback(page_beside(tell, runs_folder(command.runs)).close)
-        found = play_clients(
-            command.player, player, config, minutes=command.minutes, games=command.games, tell=tell
-        )  # fmt: skip
+        found = play_clients(command.player, player, config, tell=tell, **_chosen(command, "minutes", "games"))
     if found["games"]:
         print(
             f"{found['player']}: {found['score_mean']:,.0f} points on average "
@@ -283,9 +252,11 @@ def run_serve(command: Serve) -> int:
         )
     else:
         print("No game was played from its beginning to its end.")
-    if command.json:
-        print(json.dumps(found))
-    return 0
+    return print_json(command, found)
+
+
+def _token(command: "Serve | Mame") -> str:
+    return command.token or os.environ.get("PROTEGE_TOKEN", "")
 
 
 def _train_on_clients(command: Serve, bridge: "BridgeConfig") -> int:
@@ -309,16 +280,13 @@ def _train_on_clients(command: Serve, bridge: "BridgeConfig") -> int:
             trainer, settings, began, ending, name=name, resume=command.resume, runs=command.runs,
             dashboard=not command.no_dashboard,
         )  # fmt: skip
-    known_as = run.name + kept_at(command.runs)
-    longer = minutes_for_more(run, 20)
+    known_as, longer = run.name + kept_at(command.runs), minutes_for_more(run, 20)
     print_next_steps([
         ("Go on", f"protege serve --resume --run {known_as}"),
         ("On the simulator", f"protege train tempest --resume --run {known_as} --minutes {longer}"),
         ("Measure it", f"protege eval tempest --player {known_as} --player teacher"),
     ])  # fmt: skip
-    if command.json:
-        print(json.dumps(asdict(run.summary()) | {"seconds": time.monotonic() - began}))
-    return 0
+    return print_json(command, asdict(run.summary()) | {"seconds": time.monotonic() - began})
 
 
 @dataclass(frozen=True)
@@ -347,8 +315,7 @@ def run_mame(command: Mame) -> int:
 
     from protege.games.tempest.arcade import fleet, mame
 
-    token = command.token or os.environ.get("PROTEGE_TOKEN", "")
-    settings = fleet.Settings(command.server, token, command.start_level)
+    settings = fleet.Settings(command.server, _token(command), command.start_level)
     if command.copy_client is not None:
         made, start = fleet.copy_client(command.copy_client, settings)
         print(f"{command.copy_client}: {', '.join(path.name for path in made)}\nA client there starts with: {start}")
@@ -356,10 +323,7 @@ def run_mame(command: Mame) -> int:
     fleet.check_count(command.clients)
     emulator, found = mame.find_emulator(command.mame, command.rom_path, command.visible, command.frameskip)
     console = Console(highlight=False)
-
-    def tell(line: str) -> None:
-        console.print(line, soft_wrap=True, markup=False)
-
+    tell = partial(console.print, soft_wrap=True, markup=False)
     if command.serve:
         tell(found)
         host, port = fleet.split_address(command.server)
@@ -367,17 +331,12 @@ def run_mame(command: Mame) -> int:
             tell(settings.elsewhere(command.clients))
         here = "127.0.0.1" if host == fleet.EVERYWHERE else host
         with fleet.fleet_beside(emulator, replace(settings, server=f"{here}:{port}"), command.clients, tell):
-            return _serve_clients(command, host, port)
+            return run_serve(Serve(host=host, port=port, token=command.token, start_level=command.start_level or 0))
     settings = replace(settings, server=fleet.find_server(settings))
     tell(found)
     tell(settings.elsewhere(command.clients))
     fleet.run_fleet(emulator, settings, command.clients, console)
     return 0
-
-
-def _serve_clients(command: Mame, host: str, port: int) -> int:
-    """The server that the clients of `protege mame --serve` play for, until Ctrl-C."""
-    return run_serve(Serve(host=host, port=port, token=command.token, start_level=command.start_level or 0))
 
 
 COMMANDS: Final = {

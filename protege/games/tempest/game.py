@@ -2,29 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from protege.games import Check, Contests, Figures, Game
+from protege.games import Figures, Game, later
 from protege.games.tempest.commands import COMMANDS
 
-if TYPE_CHECKING:
-    from protege.dashboard.live import Views
-    from protege.games.players import Players
-    from protege.train.session import Trainer
-
-BENCHMARKS: Final = "protege.games.tempest.benchmarks"
-
-
-def trainer() -> "Trainer":
-    from protege.games.tempest.training.trainer import TRAINER
-
-    return TRAINER
-
-
-def players() -> "Players[Any]":
-    from protege.games.tempest.agents.players import PLAYERS
-
-    return PLAYERS
+HERE: Final = "protege.games.tempest"
 
 
 def measure(player: str, *, games: int, seed: int = 1, threads: int = 1, runs: Path | None = None) -> Figures:
@@ -39,24 +22,6 @@ def table(results: Sequence[Figures]) -> tuple[Sequence[str], Sequence[Sequence[
     from protege.games.tempest.agents.players import TABLE_HEAD, table_rows
 
     return TABLE_HEAD, table_rows(results)
-
-
-def contests() -> Contests:
-    from protege.games.tempest.agents.contest import CONTESTS
-
-    return CONTESTS
-
-
-def views(runs: Path | None, named: Sequence[str]) -> "Views":
-    from protege.games.tempest.page.views import TempestViews
-
-    return TempestViews(runs, named)
-
-
-def checks() -> Sequence[Check]:
-    from protege.games.tempest.arcade.checks import checks
-
-    return checks()
 
 
 def next_steps(run: str, config: Any, runs: Path | None) -> Sequence[tuple[str, str]]:
@@ -75,25 +40,25 @@ GAME: Final = Game(
     title="Tempest",
     about="the arcade game of 1981: a tube, its rim, and what climbs up to it",
     unit="frame",
-    trainer=trainer,
-    players=players,
+    trainer=later(f"{HERE}.training.trainer:TRAINER"),
+    players=later(f"{HERE}.agents.players:PLAYERS"),
     measure=measure,
     score="score_mean",
     table=table,
     teachers=("teacher", "teacher-full", "random"),
-    contests=contests,
-    views=views,
+    contests=later(f"{HERE}.agents.contest:CONTESTS"),
+    views=later(f"{HERE}.page.views:TempestViews"),
     commands=COMMANDS,
     benchmarks={
-        "tempest-sim": f"{BENCHMARKS}.simulator:tempest_sim",
-        "tempest-profile": f"{BENCHMARKS}.simulator:tempest_profile",
-        "train": f"{BENCHMARKS}.training:training",
-        "dashboard": f"{BENCHMARKS}.training:dashboard",
-        "rainbow-update": f"{BENCHMARKS}.replay:rainbow_update",
-        "replay": f"{BENCHMARKS}.replay:replay",
-        "bridge": f"{BENCHMARKS}.bridge:bridge",
+        "tempest-sim": f"{HERE}.benchmarks.simulator:tempest_sim",
+        "tempest-profile": f"{HERE}.benchmarks.simulator:tempest_profile",
+        "train": f"{HERE}.benchmarks.training:training",
+        "dashboard": f"{HERE}.benchmarks.training:dashboard",
+        "rainbow-update": f"{HERE}.benchmarks.replay:rainbow_update",
+        "replay": f"{HERE}.benchmarks.replay:replay",
+        "bridge": f"{HERE}.benchmarks.bridge:bridge",
     },
-    checks=checks,
+    checks=later(f"{HERE}.arcade.checks:checks"),
     next_steps=next_steps,
     examples=(
         ("protege watch tempest --player champion", "its games, live in the browser"),

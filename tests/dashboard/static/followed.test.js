@@ -38,18 +38,18 @@ test("time between two starts in which nothing was logged was no training", () =
 });
 
 test("progress is that of the budget which is used up first", () => {
-  assert.deepEqual(run([60], { minutes: 2, agent_steps: 0 }).progress, { share: 0.5, left: 60 });
-  assert.deepEqual(run([30, 60], { minutes: 4, agent_steps: 200 }).progress, { share: 0.5, left: 60 }); // step 100 of 200
+  assert.deepEqual(run([60], { minutes: 2, agent_steps: 0 }).progress, { fraction: 0.5, left: 60 });
+  assert.deepEqual(run([30, 60], { minutes: 4, agent_steps: 200 }).progress, { fraction: 0.5, left: 60 }); // step 100 of 200
   assert.equal(run([60]).progress, null, "there is no budget");
-  assert.deepEqual(run([0], { minutes: 10 }).progress, { share: 0, left: null }, "too early to say");
+  assert.deepEqual(run([0], { minutes: 10 }).progress, { fraction: 0, left: null }, "too early to say");
 });
 
 test("progress that a run logs itself is believed", () => {
   const followed = run([60], { minutes: 2 });
   followed.metrics = /** @type {any} */ ([{ name: "loss" }, { name: "done", role: "progress" }]);
-  assert.equal(followed.progress?.share, 0.5, "nothing was logged yet");
+  assert.equal(followed.progress?.fraction, 0.5, "nothing was logged yet");
   followed.histories.set("done", Object.assign(new History(), { steps: [0], times: [at(60)], mean: [0.8] }));
-  assert.equal(followed.progress?.share, 0.8);
+  assert.equal(followed.progress?.fraction, 0.8);
 });
 
 test("only the newest events are kept", () => {

@@ -84,17 +84,11 @@ def rom_folders(mame: Path | None) -> list[Path]:
     settings = _ask(mame, "-showconfig") if mame else None
     for line in (settings or "").splitlines():
         name, _, value = line.strip().partition(" ")
-        if name == "rompath" and value.strip():
-            return [folder for part in value.split(";") for folder in _places_of(part.strip(' "'), mame)]
+        if mame and name == "rompath" and value.strip():
+            folders = [Path(os.path.expandvars(part.strip(' "'))).expanduser() for part in value.split(";")]
+            # One that is not absolute may be meant from here or from beside the program.
+            return list(dict.fromkeys(place for f in folders for place in (f.absolute(), mame.parent / f)))
     return [Path(folder).expanduser() for folder in ROM_FOLDERS]
-
-
-def _places_of(setting: str, mame: Path | None) -> list[Path]:
-    """A folder of MAME's settings; one that is not absolute may be meant from here or from beside the program."""
-    folder = Path(os.path.expandvars(setting)).expanduser()
-    if folder.is_absolute() or mame is None:
-        return [folder]
-    return [folder.absolute(), mame.parent / folder]
 
 
 def find_rom_set(folders: Sequence[Path]) -> Path:

@@ -107,7 +107,6 @@ class _Servers:
         return found
 
     def player(self, act: Callable[[Any], Any], count: int, seconds: float) -> Figures:
-        """The bridge with a player."""
         with self._bridge(_Player(act)) as server:
             return self._play(server.port, count, seconds)
 

@@ -68,7 +68,6 @@ def new_learner(config: RainbowConfig, threads: int = 1, **options: bool) -> Rai
 
 
 def update(learner: Rainbow, memory: Replay, random: np.random.Generator) -> None:
-    """One update with all that belongs to it."""
     batch = memory.sample(learner.config.batch, learner.config.beta, random)
     _, divergences = learner.update(batch, learner.config.bc_weight)
     memory.update(batch.handle, divergences)
@@ -77,13 +76,14 @@ def update(learner: Rainbow, memory: Replay, random: np.random.Generator) -> Non
 def filled_replay(steps: int) -> Replay:
     """A replay in which so many steps can be drawn: noise, in episodes of 500 steps."""
     dice, streams = np.random.default_rng(1), np.arange(1024)
-    seen = dice.uniform(-1, 1, (len(streams), len(PACKING.scale))).astype(np.float32)
+    observations = dice.uniform(-1, 1, (len(streams), len(PACKING.scale))).astype(np.float32)
     replay = Replay(PACKING, ReplayConfig(capacity=steps + 100 * len(streams)))
+    never = np.zeros(len(streams), np.bool_)
     while len(replay) < steps:
-        chance = dice.random(len(streams))
-        actors = np.where(chance < 0.5, Actor.TEACHER, Actor.PUPIL)
+        uniform = dice.random(len(streams))
+        actors = np.where(uniform < 0.5, Actor.TEACHER, Actor.PUPIL)
         actions = dice.integers(0, 44, len(streams))
-        replay.add(streams, seen, actions, chance, chance < 1 / 500, np.zeros(len(streams), np.bool_), actors, actions)
+        replay.add(streams, observations, actions, uniform, uniform < 1 / 500, never, actors, actions)
     return replay
 
 
@@ -149,7 +149,7 @@ def replay(seconds: float, capacity: int = 15_000_000) -> Figures:
     if needed > free:
         raise ProtegeError(f"this benchmark needs {needed / 1e9:.1f} GB of free memory; there are {free / 1e9:.1f} GB")
     random = np.random.default_rng(1)
-    seen, following, rewards, terminated = _played(count, rounds)
+    observations, following, rewards, terminated = _played(count, rounds)
     actions, streams = random.integers(0, 44, count), np.arange(count)
     never, actors = np.zeros(count, np.bool_), np.ones(count, np.int64)
     memory = Replay(PACKING, ReplayConfig(capacity=capacity))
@@ -158,7 +158,7 @@ def replay(seconds: float, capacity: int = 15_000_000) -> Figures:
 
     def add() -> None:
         for i in range(rounds):
-            memory.add(streams, seen[i], actions, rewards[i], terminated[i], never, actors)
+            memory.add(streams, observations[i], actions, rewards[i], terminated[i], never, actors)
 
     def draw() -> None:
         for _ in range(20):
@@ -167,7 +167,7 @@ def replay(seconds: float, capacity: int = 15_000_000) -> Figures:
 
     def plain_add() -> None:
         for i in range(rounds):
-            plain.add(seen[i], following[i], actions, rewards[i], terminated[i])
+            plain.add(observations[i], following[i], actions, rewards[i], terminated[i])
 
     def plain_draw() -> None:
         for _ in range(20):

@@ -27,7 +27,6 @@ def taught_games(games: int, *, levels: int = 40, frames: int = 200, threads: in
 
 
 def teach(games: Games, frames: int) -> None:
-    """Let the teacher play so many frames."""
     for _ in range(frames):
         games.step(games.frames.advice)
 
@@ -99,7 +98,7 @@ def tempest_profile(seconds: float) -> Figures:
     """
     games = taught_games(GAMES, frames=300)
     start = games.rows[games.rows[:, ram.GAME_STATE] == ram.PLAYING]
-    seen = np.zeros((len(start), observation.VALUES), np.float32)
+    observations = np.zeros((len(start), observation.VALUES), np.float32)
 
     def over_all(part: Callable[[Row], None]) -> Callable[[Rows], None]:
         @kernel
@@ -134,7 +133,7 @@ def tempest_profile(seconds: float) -> Figures:
         "teacher": advice, "rewards": both_rewards,
     }  # fmt: skip
     loops = {name: over_all(part) for name, part in parts.items()}
-    loops["observation"] = lambda rows: observe_all(rows, seen)
+    loops["observation"] = lambda rows: observe_all(rows, observations)
     rows = start.copy()
     found: dict[str, list[float]] = {}
     for name, loop in loops.items():

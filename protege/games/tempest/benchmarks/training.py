@@ -27,16 +27,16 @@ def training(seconds: float) -> Figures:
     """
     slice_s = max(8.0, seconds / 4)
     together = TempestConfig(minutes=slice_s / 60, eval_seconds=slice_s)
-    rates, alone, shares = [], [], []
+    rates, alone, fractions = [], [], []
     for _ in range(2):
         rate, figures = training_rate(TRAINER, together)
         rates.append(rate)
-        shares.append({name: value for name, value in figures.items() if name.startswith("time_")})
+        fractions.append({name: value for name, value in figures.items() if name.startswith("time_")})
         # The same schedule, so many frames that both take about as long; evaluations at the same point.
         frames = int(rate * slice_s / 2)
         in_turn = TempestConfig(frames=frames, eval_every=frames // 2, deterministic=True)
         alone.append(training_rate(TRAINER, in_turn)[0])
-    found = {name: float(np.mean([share[name] for share in shares])) for name in shares[0]}
+    found = {name: float(np.mean([fraction[name] for fraction in fractions])) for name in fractions[0]}
     both = medians({"frames_per_s": rates, "frames_per_s_one_thread": alone})
     return both | {"threads_ratio": both["frames_per_s"] / both["frames_per_s_one_thread"]} | found
 

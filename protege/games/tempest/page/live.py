@@ -48,6 +48,7 @@ EXPLAINED: Final = 4  # games in which attention is shown: in smaller pictures n
 
 Values = npt.NDArray[np.float32]  # (games, 44)
 Command = tuple[int, int, int]  # fire, zap, spinner
+Told = dict[str, Any]  # about a game, beside its picture
 
 
 def pack(about: Mapping[str, Any], pictures: Sequence[drawing.Picture]) -> bytes:
@@ -139,16 +140,15 @@ def _weights(name: str, runs: Path | None) -> Path | None:
     return run.last if run.is_training() and run.last.is_file() else path
 
 
-def _say(frames: Frames, g: int, command: Commands, decided: Decision, control: str) -> dict[str, Any]:
-    """What is told about a game beside its picture."""
-    said: dict[str, Any] = {"control": control, "action": command.tolist(), "advice": frames.advice[g].tolist()}
+def _say(frames: Frames, g: int, command: Commands, decided: Decision, control: str) -> Told:
+    said: Told = {"control": control, "action": command.tolist(), "advice": frames.advice[g].tolist()}
     if decided.values is not None:
         values, thoughts = decided.values[g], decided.thoughts
         best = np.argsort(values)[::-1][:TOP]
         said["values"] = [[*ACTIONS[a].tolist(), round(float(values[a]), 4)] for a in best]
         said["range"] = [round(float(values.min()), 4), round(float(values.max()), 4)]
         if thoughts is not None and g == 0:  # only the first game's reasons are shown
-            said["chances"] = np.round(1000 * thoughts.probabilities[g, best]).astype(int).tolist()
+            said["probabilities"] = np.round(1000 * thoughts.probabilities[g, best]).astype(int).tolist()
             said["support"] = thoughts.support[[0, -1]].tolist()
     return said
 
@@ -158,7 +158,7 @@ def score_of(row: Row) -> int:
     return int(ram.get_word(row, ram.SCORE) + ram.get_word(row, ram.START_BONUS))
 
 
-def figures_of(row: Row) -> dict[str, Any]:
+def figures_of(row: Row) -> Told:
     level, lives, lane = (int(row[address]) for address in (ram.LEVEL_INDEX, ram.LIVES, ram.PLAYER_LANE))
     told = {"score": score_of(row), "level": level + 1, "lives": lives, "lane": lane}
     return told | {"frame": int(ram.get_word(row, ram.FRAMES)), "over": bool(sim.is_over(row))}
@@ -169,7 +169,7 @@ class Table:
 
     def __init__(self, rows: ram.Rows) -> None:
         self.games = Games(rows)
-        self.said: list[dict[str, Any]] = [{"control": ""} for _ in range(len(rows))]
+        self.said: list[Told] = [{"control": ""} for _ in range(len(rows))]
         self.attention: dict[int, Values] = {}  # of the games in which it is told, lanes to slots
 
     def tick(
@@ -195,23 +195,22 @@ class Table:
         return commands
 
     def message(self, drawn: Sequence[int], **more: Any) -> bytes:
-        told, pictures = [], []
-        for g, row in enumerate(self.games.rows):
-            said = figures_of(row) | self.said[g] | {"lines": 0}
-            if g in drawn:
-                pictures += _draw(row, self.attention.get(g), said)
-            told.append(said)
-        return pack({"games": told, **more}, pictures)
+        return message(list(self.games.rows), self.said, drawn, self.attention, **more)
 
 
-def _draw(row: Row, attention: Values | None, said: dict[str, Any]) -> list[drawing.Picture]:
-    """A game's picture and what its player attends to, with their numbers of lines said."""
-    pictures = [drawing.vectors(row)]
-    said["lines"] = len(pictures[0].segments)
-    if attention is not None:
-        pictures.append(drawing.gaze(row, attention))
-        said["gaze"] = len(pictures[1].segments)
-    return pictures
+def message(
+    rows: Sequence[Row], said: Sequence[Told], drawn: Sequence[int], attention: Mapping[int, Values], **more: Any
+) -> bytes:
+    """What is told of games, with pictures of those `drawn` and of what their players attend to."""
+    told = [figures_of(row) | words | {"lines": 0} for row, words in zip(rows, said)]
+    pictures = []
+    for g in drawn:
+        pictures.append(drawing.vectors(rows[g]))
+        told[g]["lines"] = len(pictures[-1].segments)
+        if g in attention:
+            pictures.append(drawing.gaze(rows[g], attention[g]))
+            told[g]["gaze"] = len(pictures[-1].segments)
+    return pack({"games": told, **more}, pictures)
 
 
 class _Unsteered:
@@ -276,24 +275,28 @@ class ArcadeGames(_Unsteered):
             note = f"{len(everybody)} connected, first {_name(first) or 'one without a name'}: {doing}"
         frames, decided = self._think(screens)
         attention = decided.attention(len(screens))
-        told: list[dict[str, Any]] = []
-        pictures: list[drawing.Picture] = []
+        rows: list[Row] = []
+        said: list[Told] = []
+        shown: dict[int, Values] = {}
         for g, screen in enumerate(screens):
-            place, score = int(screen["place"]), int(screen["packet"]["score"])
+            place, score, control = int(screen["place"]), int(screen["packet"]["score"]), screen["control"].decode()
             self.best[place] = max(score, self.best.get(place, 0))
-            row, control = memory_of(screen, self.best[place]), screen["control"].decode()
-            told.append(figures_of(row) | {"control": "", "client": _name(screen), "lines": 0})
+            rows.append(memory_of(screen, self.best[place]))
+            said.append({"control": "", "client": _name(screen)})
             if control:
-                told[g] |= _say(frames, g, screen["command"], decided, control)
-            if (g - self.turn) % len(screens) < DRAWN:
-                pictures += _draw(row, None if attention is None or not control else attention[g], told[g])
+                said[g] |= _say(frames, g, screen["command"], decided, control)
+                shown |= {} if attention is None else {g: attention[g]}
+        drawn = [g for g in range(len(screens)) if (g - self.turn) % len(screens) < DRAWN]
         self.turn = (self.turn + DRAWN) % max(1, len(screens))
-        return pack({"games": told, "player": self.arcade.player, "note": note}, pictures)
+        return message(rows, said, drawn, shown, player=self.arcade.player, note=note)
 
     def _think(self, screens: Sequence[Screen]) -> tuple[Frames, Decision]:
         """What the player makes of the games, as far as it can be asked."""
         assert self.arcade is not None, "looked at"
-        frames = _frames_of(screens)
+        values = np.array([screen["packet"]["values"] for screen in screens], np.float32).reshape(-1, VALUES)
+        advice = ACTIONS[np.array([screen["client"]["advice"] for screen in screens], np.int64)]
+        unknown: dict[str, Any] = {name: np.zeros(len(screens)) for name in Frames._fields}
+        frames = Frames(**unknown | {"observation": values.clip(-1, 1), "advice": advice})
         if self.player is None and time.monotonic() >= self.next_look:
             self.next_look = time.monotonic() + RELOAD_SECONDS
             with suppress(ProtegeError):  # a run without weights yet, or a player that only the server knows
@@ -302,14 +305,6 @@ class ArcadeGames(_Unsteered):
             return frames, Decision(frames.advice)
         self.player.refresh()
         return frames, self.player.decide(frames)
-
-
-def _frames_of(screens: Sequence[Screen]) -> Frames:
-    """What a pupil needs to see to say what it thinks, and the teacher's advice."""
-    found: dict[str, Any] = {name: np.zeros(len(screens)) for name in Frames._fields}
-    values = np.array([screen["packet"]["values"] for screen in screens], np.float32).reshape(-1, VALUES)
-    advice = ACTIONS[np.array([screen["client"]["advice"] for screen in screens], np.int64)]
-    return Frames(**found | {"observation": values.clip(-1, 1), "advice": advice})
 
 
 def _name(screen: Screen) -> str:

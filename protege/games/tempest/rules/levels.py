@@ -73,24 +73,17 @@ TUBE_POINTS: Final = np.array(  # (positions, 48): x, y, angle, as they lie at r
 _Range = tuple[int, int, Callable[[int], int]]  # first level, last level, level -> value
 
 
-def _list(first: int, values: Sequence[int]) -> _Range:
-    return first, first + len(values) - 1, lambda level: values[level - first]
-
-
 def _ramp(first: int, last: int, start: int, step: int) -> _Range:
     return first, last, lambda level: (start + (level - first) * step) % 256
 
 
-def _const(first: int, last: int, value: int) -> _Range:
-    return first, last, lambda level: value
+def _over(first: int, last: int, *values: int) -> _Range:
+    """These values in turn."""
+    return first, last, lambda level: values[(level - first) % len(values)]
 
 
-def _alternate(first: int, last: int, even: int, odd: int) -> _Range:
-    return first, last, lambda level: odd if (level - first) % 2 else even
-
-
-def _by_shape(values: Sequence[int]) -> _Range:
-    return 1, LAST_LEVEL, lambda level: values[(level - 1) % 16]
+def _list(first: int, values: Sequence[int]) -> _Range:
+    return _over(first, first + len(values) - 1, *values)
 
 
 def _value(ranges: Sequence[_Range], level: int) -> int:
@@ -99,56 +92,56 @@ def _value(ranges: Sequence[_Range], level: int) -> int:
 
 _FLIPPER_SPEED = (
     _ramp(1, 8, 212, -5), _list(9, [175, 172, 172, 172, 168, 164, 160, 160]), _ramp(17, 25, 175, -3), _ramp(26, 32, 157, -3),
-    _ramp(33, 39, 148, -3), _ramp(40, 48, 146, -1), _ramp(49, 64, 136, -1), _alternate(65, 99, 96, 65),
+    _ramp(33, 39, 148, -3), _ramp(40, 48, 146, -1), _ramp(49, 64, 136, -1), _over(65, 99, 96, 65),
 )  # fmt: skip
 _SHOT_FASTER = -64  # relative to the flipper's speed value
-_SPIKER_FASTER = (_const(1, 20, 0), _const(21, 32, -48), _const(33, 48, -40), _const(49, 99, -48))
+_SPIKER_FASTER = (_over(1, 20, 0), _over(21, 32, -48), _over(33, 48, -40), _over(49, 99, -48))
 
 _SIMPLE: Final = {
-    ram.SHOT_HOLDOFF: (_ramp(1, 20, 80, -3), _const(21, 64, 20), _const(65, 99, 10)),
-    ram.SHOT_SLOT_MAX: (_list(1, [1, 1, 1, 2, 3, 2, 2, 3, 3]), _const(10, 64, 2), _const(65, 99, 3)),
-    ram.ENEMY_SLOT_MAX: (_const(1, 99, 6),),
+    ram.SHOT_HOLDOFF: (_ramp(1, 20, 80, -3), _over(21, 64, 20), _over(65, 99, 10)),
+    ram.SHOT_SLOT_MAX: (_list(1, [1, 1, 1, 2, 3, 2, 2, 3, 3]), _over(10, 64, 2), _over(65, 99, 3)),
+    ram.ENEMY_SLOT_MAX: (_over(1, 99, 6),),
     ram.START_NYMPHS: (
-        _list(1, [10, 12, 15, 17, 20, 22, 20, 24, 27, 29, 27, 24, 26, 28, 30, 27]), _ramp(17, 26, 20, 1), _const(27, 39, 27),
+        _list(1, [10, 12, 15, 17, 20, 22, 20, 24, 27, 29, 27, 24, 26, 28, 30, 27]), _ramp(17, 26, 20, 1), _over(27, 39, 27),
         _ramp(40, 48, 29, 1), _ramp(49, 64, 31, 1), _ramp(65, 80, 35, 1), _ramp(81, 99, 43, 1),
     ),
     ram.START_SPIKE: (
-        _by_shape([0, 0, 0, 0xE0, 0xD8, 0xD4, 0xD0, 0xC8, 0xC0, 0xB8, 0xB0, 0xA8, 0xA0, 0xA0, 0xA0, 0xA8]),
+        _over(1, 99, 0, 0, 0, 0xE0, 0xD8, 0xD4, 0xD0, 0xC8, 0xC0, 0xB8, 0xB0, 0xA8, 0xA0, 0xA0, 0xA0, 0xA8),
     ),
     ram.FLIPPER_SCRIPT: (
-        _by_shape([0x07, 0x0B, 0x19, 0x24, 0x53, 0x0B, 0x24, 0x19, 0x53, 0x87, 0x24, 0x19, 0x53, 0x07, 0x87, 0x24]),
+        _over(1, 99, 0x07, 0x0B, 0x19, 0x24, 0x53, 0x0B, 0x24, 0x19, 0x53, 0x87, 0x24, 0x19, 0x53, 0x07, 0x87, 0x24),
     ),
-    ram.TYPE_MIN + ram.FLIPPER: (_const(1, 4, 1),),
-    ram.TYPE_MAX + ram.FLIPPER: (_const(1, 4, 4), _const(5, 16, 5), _const(17, 19, 3), _const(20, 25, 4), _const(26, 99, 5)),
-    ram.TYPE_MIN + ram.PULSAR: (_const(17, 32, 2), _const(33, 99, 1)),
-    ram.TYPE_MAX + ram.PULSAR: (_list(17, [5, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 4, 2]), _const(33, 99, 3)),
-    ram.TYPE_MIN + ram.TANKER: (_list(1, [0, 0, 1, 0]), _const(5, 99, 1)),
+    ram.TYPE_MIN + ram.FLIPPER: (_over(1, 4, 1),),
+    ram.TYPE_MAX + ram.FLIPPER: (_over(1, 4, 4), _over(5, 16, 5), _over(17, 19, 3), _over(20, 25, 4), _over(26, 99, 5)),
+    ram.TYPE_MIN + ram.PULSAR: (_over(17, 32, 2), _over(33, 99, 1)),
+    ram.TYPE_MAX + ram.PULSAR: (_list(17, [5, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 4, 2]), _over(33, 99, 3)),
+    ram.TYPE_MIN + ram.TANKER: (_list(1, [0, 0, 1, 0]), _over(5, 99, 1)),
     ram.TYPE_MAX + ram.TANKER: (
-        _list(1, [0, 0, 1, 0, 1]), _const(6, 16, 2), _const(17, 32, 1), _const(33, 44, 2), _const(45, 99, 3),
+        _list(1, [0, 0, 1, 0, 1]), _over(6, 16, 2), _over(17, 32, 1), _over(33, 44, 2), _over(45, 99, 3),
     ),
     ram.TYPE_MIN + ram.SPIKER: (
-        _list(1, [0, 0, 0, 1]), _const(5, 16, 2), _const(20, 32, 1), _const(35, 39, 1), _const(44, 99, 1),
+        _list(1, [0, 0, 0, 1]), _over(5, 16, 2), _over(20, 32, 1), _over(35, 39, 1), _over(44, 99, 1),
     ),
     # The machine's data meant spikers for 35-39 too, but that range's lower bound is mistyped: they have a minimum and no room.
     ram.TYPE_MAX + ram.SPIKER: (
-        _list(1, [0, 0, 0, 2, 3, 4]), _const(7, 10, 4), _const(11, 16, 3), _const(20, 25, 2),
-        _list(26, [1, 2, 2, 2, 1, 1, 2]), _const(43, 99, 1),
+        _list(1, [0, 0, 0, 2, 3, 4]), _over(7, 10, 4), _over(11, 16, 3), _over(20, 25, 2),
+        _list(26, [1, 2, 2, 2, 1, 1, 2]), _over(43, 99, 1),
     ),
-    ram.TYPE_MIN + ram.FUSEBALL: (_const(11, 16, 1), _const(22, 25, 1), _const(27, 99, 1)),
+    ram.TYPE_MIN + ram.FUSEBALL: (_over(11, 16, 1), _over(22, 25, 1), _over(27, 99, 1)),
     ram.TYPE_MAX + ram.FUSEBALL: (
-        _const(11, 16, 1), _const(22, 25, 1), _const(27, 32, 1), _const(33, 39, 4), _const(40, 99, 3),
+        _over(11, 16, 1), _over(22, 25, 1), _over(27, 32, 1), _over(33, 39, 4), _over(40, 99, 3),
     ),
-    ram.TANKER_CARGO + 0: (_const(1, 99, 1),),
-    ram.TANKER_CARGO + 1: (_const(1, 99, 1),),
-    ram.TANKER_CARGO + 2: (_const(1, 32, 1), _const(33, 40, 3), _const(41, 99, 2)),
-    ram.TANKER_CARGO + 3: (_const(1, 48, 1), _const(49, 99, 3)),
-    ram.PULSE_DEPTH: (_const(1, 64, 0xA0), _const(65, 99, 0xC0)),
-    ram.PULSE_STEP: (_const(1, 48, 4), _const(49, 64, 6), _const(65, 99, 8)),
-    ram.PULSAR_WAIT: (_list(17, [40, 20]), _alternate(19, 32, 20, 40), _ramp(33, 39, 20, -1), _alternate(40, 99, 20, 10)),
-    ram.PULSAR_FIRE: (_const(60, 99, ram.MAY_SHOOT),),
-    ram.FUSE_FLAGS: (_alternate(17, 32, 0x00, 0x40), _alternate(33, 48, 0x40, 0xC0), _const(49, 99, 0xC0)),
-    ram.FUSE_THRESHOLD: (_const(1, 16, 220), _const(17, 39, 192), _ramp(40, 64, 192, 1), _const(65, 99, 230)),
-    ram.RIM_FLIP_STEPS: (_const(1, 32, 2), _const(33, 99, 3)),
+    ram.TANKER_CARGO + 0: (_over(1, 99, 1),),
+    ram.TANKER_CARGO + 1: (_over(1, 99, 1),),
+    ram.TANKER_CARGO + 2: (_over(1, 32, 1), _over(33, 40, 3), _over(41, 99, 2)),
+    ram.TANKER_CARGO + 3: (_over(1, 48, 1), _over(49, 99, 3)),
+    ram.PULSE_DEPTH: (_over(1, 64, 0xA0), _over(65, 99, 0xC0)),
+    ram.PULSE_STEP: (_over(1, 48, 4), _over(49, 64, 6), _over(65, 99, 8)),
+    ram.PULSAR_WAIT: (_list(17, [40, 20]), _over(19, 32, 20, 40), _ramp(33, 39, 20, -1), _over(40, 99, 20, 10)),
+    ram.PULSAR_FIRE: (_over(60, 99, ram.MAY_SHOOT),),
+    ram.FUSE_FLAGS: (_over(17, 32, 0x00, 0x40), _over(33, 48, 0x40, 0xC0), _over(49, 99, 0xC0)),
+    ram.FUSE_THRESHOLD: (_over(1, 16, 220), _over(17, 39, 192), _ramp(40, 64, 192, 1), _over(65, 99, 230)),
+    ram.RIM_FLIP_STEPS: (_over(1, 32, 2), _over(33, 99, 3)),
 }  # fmt: skip
 
 

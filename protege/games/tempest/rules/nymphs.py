@@ -63,28 +63,23 @@ def launch(row: Row, kind: int, info: int, script: int, lane: int) -> bool:
 
 
 @kernel
-def launch_tanker(row: Row, lane: int) -> bool:
-    """Try to bring up a tanker: some cargo must have room. One draw, whatever it rejects."""
+def try_type(row: Row, kind: int, lane: int) -> bool:
+    """Try to bring up an enemy of a type; for a tanker some cargo must have room: one draw, whatever it rejects."""
+    if kind == ram.FLIPPER:
+        return launch(row, kind, ram.MAY_SHOOT, get(row, ram.FLIPPER_SCRIPT), lane)
+    if kind == ram.PULSAR:
+        return launch(row, kind, get(row, ram.PULSAR_FIRE), PULSAR_ENTRY, lane)
+    if kind == ram.SPIKER:
+        return launch(row, kind, ram.MAY_SHOOT, SPIKER_ENTRY, lane)
+    if kind == ram.FUSEBALL:
+        return launch(row, kind, 0, FUSEBALL_ENTRY, lane)
     y = random_byte(row) & 3
     for _ in range(4):
         y = (y - 1) & 3
         cargo = get(row, ram.TANKER_CARGO + y)
         if row[ram.TYPE_ROOM + CARGO_TYPE[cargo]] != 0:
-            return launch(row, ram.TANKER, ram.MAY_SHOOT | cargo, STRAIGHT_ENTRY, lane)
+            return launch(row, kind, ram.MAY_SHOOT | cargo, STRAIGHT_ENTRY, lane)
     return False
-
-
-@kernel
-def try_type(row: Row, kind: int, lane: int) -> bool:
-    if kind == ram.FLIPPER:
-        return launch(row, kind, ram.MAY_SHOOT, get(row, ram.FLIPPER_SCRIPT), lane)
-    if kind == ram.PULSAR:
-        return launch(row, kind, get(row, ram.PULSAR_FIRE), PULSAR_ENTRY, lane)
-    if kind == ram.TANKER:
-        return launch_tanker(row, lane)
-    if kind == ram.SPIKER:
-        return launch(row, kind, ram.MAY_SHOOT, SPIKER_ENTRY, lane)
-    return launch(row, kind, 0, FUSEBALL_ENTRY, lane)
 
 
 @kernel

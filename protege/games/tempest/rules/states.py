@@ -83,14 +83,6 @@ def enter_tube(row: Row, new_level: bool) -> None:
 
 
 @kernel
-def new_life(row: Row) -> None:
-    """State NEW_LIFE: the player on the rim, the tube empty, those who are left waiting again."""
-    row[ram.LEVEL_INDEX] = row[ram.P1_LEVEL]
-    enter_tube(row, False)
-    row[ram.GAME_STATE] = ram.NEW_LIFE_PAUSE
-
-
-@kernel
 def finish_level(row: Row) -> None:
     """State LEVEL_DONE: pay the start bonus, set up the next level behind the horizon."""
     if row[ram.P1_LEVEL] < levels.LAST_LEVEL - 1:
@@ -205,16 +197,6 @@ def end_game(row: Row) -> None:
 
 
 @kernel
-def lose_life(row: Row) -> None:
-    """State LIFE_LOST: the next life, or the end."""
-    row[ram.LIVES] -= 1
-    if row[ram.LIVES] == 0:
-        end_game(row)
-        return
-    wait_for(row, 0, ram.NEW_LIFE)
-
-
-@kernel
 def check_high_score(row: Row) -> None:
     """State HIGH_SCORE_CHECK: insert the score below its equals, if it is above the eighth."""
     row[ram.GAME_MODE] &= 0xFF ^ ram.IN_PROGRESS
@@ -321,9 +303,15 @@ def run_other_state(row: Row, state: int) -> None:
     elif state == ram.LEVEL_DONE:
         finish_level(row)
     elif state == ram.LIFE_LOST:
-        lose_life(row)
+        row[ram.LIVES] -= 1
+        if row[ram.LIVES] == 0:
+            end_game(row)
+        else:
+            wait_for(row, 0, ram.NEW_LIFE)
     elif state == ram.NEW_LIFE:
-        new_life(row)
+        row[ram.LEVEL_INDEX] = row[ram.P1_LEVEL]
+        enter_tube(row, False)
+        row[ram.GAME_STATE] = ram.NEW_LIFE_PAUSE
     elif state == ram.NEW_LIFE_PAUSE:
         wait_for(row, 20, ram.PLAYING)
     elif state == ram.LEVEL_SELECT:

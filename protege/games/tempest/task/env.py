@@ -159,10 +159,6 @@ class _Helper:
             self.asleep = False
             self.wake.put(None)
 
-    def dismiss(self) -> None:
-        self.given[1] = 1
-        self.start()
-
     def _run(self, *share: Any) -> None:
         while not self.given[1]:
             _serve(*share, self.given, self.finished)  # type: ignore[call-arg]
@@ -173,7 +169,9 @@ class _Helper:
 
 def _dismiss(helpers: list[_Helper]) -> None:
     while helpers:
-        helpers.pop().dismiss()
+        helper = helpers.pop()
+        helper.given[1] = 1
+        helper.start()
 
 
 class Games:

@@ -133,10 +133,10 @@ class _Episodes:
 
     def observation(self) -> Observations:
         """The coming frame of every game: (games, 195)."""
-        seen = self.games.frames.observation.copy()
+        observation = self.games.frames.observation.copy()
         if self.options.visible_only:
-            seen[:, list(HIDDEN)] = 0.0
-        return seen
+            observation[:, list(HIDDEN)] = 0.0
+        return observation
 
     def info(self) -> dict[str, Ints]:
         """What is known of every game beside the observation."""
@@ -176,8 +176,8 @@ def _checked(actions: Any, shape: tuple[int, ...], what: str) -> Ints:
 
 
 def _spaces() -> tuple[gymnasium.Space[Observations], gymnasium.Space[np.int64]]:
-    seen: Any = gymnasium.spaces.Box(-1.0, 1.0, (VALUES,), np.float32)  # typed only as some kind of number
-    return seen, gymnasium.spaces.Discrete(len(ACTIONS))
+    observations: Any = gymnasium.spaces.Box(-1.0, 1.0, (VALUES,), np.float32)  # typed only as some kind of number
+    return observations, gymnasium.spaces.Discrete(len(ACTIONS))
 
 
 class TempestEnv(gymnasium.Env[Observations, np.int64]):
@@ -205,8 +205,8 @@ class TempestEnv(gymnasium.Env[Observations, np.int64]):
         if self._episodes.ended[0]:
             raise ProtegeError("this episode has ended: call reset() to begin the next one")
         reward, terminated, truncated = self._episodes.play(chosen[None], np.zeros(1, np.bool_))
-        seen = self._episodes.observation()[0]
-        return seen, float(reward[0]), bool(terminated[0]), bool(truncated[0]), self._info()
+        observation = self._episodes.observation()[0]
+        return observation, float(reward[0]), bool(terminated[0]), bool(truncated[0]), self._info()
 
     def render(self) -> npt.NDArray[np.uint8]:
         """The game as pixels (480, 480, 3)."""

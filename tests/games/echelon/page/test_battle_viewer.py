@@ -16,7 +16,7 @@ from protege.games.echelon.recordings.recording import Recorder, Recording
 from protege.games.echelon.task.rewards import PARTS
 from protege.games.echelon.task.teacher import Teacher
 from protege.games.echelon.world.mechs import BLUE, MEDIUM, RED
-from tests.dashboard.browsing import LONG_PATIENCE_S, Visits, chromium
+from tests.dashboard.browsing import LONG_PATIENCE_S, Visits, chromium, visiting
 from tests.dashboard.browsing import wait_until as wait_for_seconds
 from tests.dashboard.serving import make_run, served
 from tests.games.echelon.rules.fields import act, field, placed
@@ -39,11 +39,8 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def visits(browser: Any) -> Iterator[Visits]:
-    visits = Visits(browser)
-    yield visits
-    for context in visits.contexts:
-        context.close()
-    assert visits.crashes == []
+    with visiting(browser) as visits:
+        yield visits
     assert [error for error in visits.errors if not any(remark in error for remark in REMARKS)] == []
 
 

@@ -110,9 +110,9 @@ def test_a_rainbow_pupil_also_tells_how_likely_each_return_is_and_what_its_lanes
     for _ in range(200):  # until enemies have come up
         game = told(show.tick())["games"][0]
     low, high = game["support"]
-    for (*_, value), chances in zip(game["values"], game["chances"], strict=True):
-        assert sum(chances) == pytest.approx(1000, abs=26)  # 51 roundings
-        assert np.dot(chances, np.linspace(low, high, 51)) / 1000 == pytest.approx(value, abs=2.6)
+    for (*_, value), probabilities in zip(game["values"], game["probabilities"], strict=True):
+        assert sum(probabilities) == pytest.approx(1000, abs=26)  # 51 roundings
+        assert np.dot(probabilities, np.linspace(low, high, 51)) / 1000 == pytest.approx(value, abs=2.6)
     assert (low, high) == (-100, 100)
     assert game["gaze"] > 1
 

@@ -212,25 +212,26 @@ export default class LiveView {
       write(line.children[0], commandName([f, z, s]));
       write(line.children[1], short(value));
       const bar = /** @type {HTMLElement} */ (line.children[2]);
-      bar.style.setProperty("--share", String((value - low) / (high - low || 1)));
-      if (game.chances) this.showChances(line, game.chances[i], game.support);
+      bar.style.setProperty("--fraction", String((value - low) / (high - low || 1)));
+      if (game.probabilities) this.showProbabilities(line, game.probabilities[i], game.support);
     });
   }
 
-  /** How likely a move leads to how much: a small hill over the range of returns that has any chance at all. */
-  showChances(line, chances, [low, high]) {
-    const hill = line.querySelector("canvas") ?? line.appendChild(el("canvas", { class: "chances", role: "img" }));
+  /** How likely a move leads to how much: a small hill over the range of returns that has any probability at all. */
+  showProbabilities(line, probabilities, [low, high]) {
+    const hill =
+      line.querySelector("canvas") ?? line.appendChild(el("canvas", { class: "probabilities", role: "img" }));
     const wide = (hill.width = Math.max(1, Math.round(hill.clientWidth * devicePixelRatio)));
     const tall = (hill.height = Math.max(1, Math.round(hill.clientHeight * devicePixelRatio)));
     const context = hill.getContext("2d");
     context.fillStyle = getComputedStyle(hill).color;
-    const most = Math.max(...chances);
-    const bar = wide / chances.length;
-    chances.forEach((chance, i) => {
-      const height = (tall * chance) / most;
+    const most = Math.max(...probabilities);
+    const bar = wide / probabilities.length;
+    probabilities.forEach((probability, i) => {
+      const height = (tall * probability) / most;
       context.fillRect(i * bar, tall - height, Math.max(1, bar - 1), height);
     });
-    const at = low + ((high - low) * chances.indexOf(most)) / (chances.length - 1);
+    const at = low + ((high - low) * probabilities.indexOf(most)) / (probabilities.length - 1);
     hill.setAttribute("aria-label", `most likely return ${short(at)} of ${short(low)} to ${short(high)}`);
     hill.title = `returns from ${short(low)} to ${short(high)}, most likely ${short(at)}`;
   }

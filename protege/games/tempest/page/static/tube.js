@@ -111,11 +111,11 @@ export class Screen {
     if (fading) this.wake();
   }
 
-  stroke(groups, share, half) {
+  stroke(groups, fraction, half) {
     const { context, fine } = this;
     const core = Math.max(1.1 / half, 0.0046);
     for (const { colour, light, path } of groups) {
-      const bright = share * light;
+      const bright = fraction * light;
       context.strokeStyle = colour;
       if (fine) {
         context.lineWidth = 0.034;
@@ -130,7 +130,7 @@ export class Screen {
       context.stroke(path);
       if (light > 1.1) {
         context.strokeStyle = "#fff";
-        context.globalAlpha = Math.min(1, 0.45 * (light - 1) * share);
+        context.globalAlpha = Math.min(1, 0.45 * (light - 1) * fraction);
         context.stroke(path);
       }
     }
