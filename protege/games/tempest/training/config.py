@@ -97,10 +97,10 @@ PRESETS: Final = {
             warm_updates=20,
         ),
     ),
-    # Rainbow judged by frames, which emulators make dear: teacher, cloning and chance let go after 300,000 real frames
-    # whatever the budget is, only the learning rate falls with it; samples drawn uniformly, because priorities cost half
-    # of the score here (LOG.md); a support that fits the returns of this game, points 1 apart; an average of the
-    # weights as the player that is measured.
+    # Rainbow judged by frames, which emulators make dear. Teacher, cloning and random moves let go after 300,000 real
+    # frames, whatever the budget is; only the learning rate falls with it. Samples are drawn uniformly: priorities cost
+    # a quarter of the score here (LOG.md). The support fits the returns of this game, with atoms 1 apart, and the player
+    # that is measured is an average of the weights.
     "laptop": TempestConfig(
         rainbow=RainbowTraining(
             learning_rate=2.5e-4,
