@@ -68,15 +68,15 @@ ABLATIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "mean instead of distribution": (*RAINBOW, "--rainbow.learner.atoms", "2"),
     },
     "network": {
-        "no attention": (*RAINBOW, "--rainbow.network.no-attention"),
-        "all 44 moves apart": (*RAINBOW, "--rainbow.network.no-separate-heads"),
+        "no attention": (*RAINBOW, "--rainbow.network", "plain"),
+        "all 44 moves apart": (*RAINBOW, "--rainbow.no-separate-heads"),
     },
     "samples": {
         "no priorities": (*RAINBOW, "--rainbow.replay.priority-alpha", "0"),
         "no cloning": (*RAINBOW, "--rainbow.learner.bc-weight", "0", "--rainbow.learner.final-bc-weight", "0"),
     },
     "chance": {
-        "enemies attend to each other": (*RAINBOW, "--rainbow.network.self-attention"),
+        "enemies attend to each other": (*RAINBOW, "--rainbow.self-attention"),
         "another training seed": (*RAINBOW, "--seed", "2"),
     },
 }

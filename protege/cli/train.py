@@ -154,7 +154,7 @@ def stored_config(name: str, folder: str | Path | None, trainer: "Trainer") -> A
     if info.game != trainer.game:
         raise RunError(f"run {name} was trained on {info.game}, not on {trainer.game}")
     known = flat(plain(trainer.config()))
-    settings = renamed(flat(info.config), trainer.renamed, known)
+    settings = trainer.settings(renamed(flat(info.config), trainer.renamed, known))
     unknown = ", ".join(key for key in settings if key not in known)
     nested: dict[str, Any] = {}
     for key, value in settings.items():

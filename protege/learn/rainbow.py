@@ -9,7 +9,7 @@ the states, with gradients, and the next states, without; the target network the
 import copy
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -52,6 +52,7 @@ class RainbowConfig:
     minimum_fill: int = 10_000  # transitions in the replay before the first update
     replay_ratio: float = 3.2  # how often each frame is learned from, on average; updates wait for frames
     ema: float = 1.0  # step of the running average of the weights, which is evaluated and kept; 1 for the newest
+    mirror: bool = True  # learn from the mirror image of every second sample, where the network's features have one
     mixed_precision: bool = True  # half precision where it is safe, on CUDA devices that have bfloat16
 
     def beta_at(self, frames: int) -> float:
@@ -134,8 +135,9 @@ class Streams(NamedTuple):
 class Head(nn.Module):
     """Features (batch, inputs) -> logits of the return's distribution for every action (batch, actions, atoms).
 
-    With `factors`, such as (4, 11), an action is one choice of each factor, the last one counting fastest. Each factor
-    has advantages of its own and an action's are their sum: 15 to learn in place of 44, still one value per action.
+    Both streams have a layer of `hidden` units of their own, or none if that is 0. With `factors`, such as (4, 11), an
+    action is one choice of each factor, the last one counting fastest. Each factor has advantages of its own and an
+    action's are their sum: 15 to learn in place of 44, still one value per action.
     """
 
     def __init__(
@@ -145,11 +147,16 @@ class Head(nn.Module):
         self.factors = tuple(factors) or (actions,)
         assert math.prod(self.factors) == actions, f"{factors} do not multiply to {actions}"
         self.atoms = atoms
-        self.hidden = nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU())
-        self.advantage = nn.Linear(hidden, sum(self.factors) * atoms)
+        width = hidden or inputs
+
+        def own() -> list[nn.Module]:
+            return [nn.Linear(inputs, hidden), nn.ReLU()] if hidden else []
+
+        self.hidden = nn.Sequential(*own())
+        self.advantage = nn.Linear(width, sum(self.factors) * atoms)
         self.value: nn.Sequential | None = None
         if dueling:
-            self.value = nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, atoms))
+            self.value = nn.Sequential(*own(), nn.Linear(width, atoms))
         initialise(self)
 
     def forward(self, features: Tensor) -> Tensor:
@@ -193,10 +200,15 @@ class Foldable(Protocol):
 
 
 class QNetwork(nn.Module):
-    """Observations -> logits (batch, actions, atoms): any body, a head, and the returns that the atoms stand for."""
+    """Observations -> logits (batch, actions, atoms): any body, a head, and the returns that the atoms stand for.
 
-    def __init__(self, body: nn.Module, head: Head, low: float, high: float):
+    `features` prepares observations for the body and has no weights, so a learner that asks several networks about the
+    same observations prepares them once.
+    """
+
+    def __init__(self, body: nn.Module, head: Head, low: float, high: float, features: nn.Module | None = None):
         super().__init__()
+        self.features = nn.Identity() if features is None else features
         self.body = body
         self.head = head
         self.register_buffer("support", torch.linspace(low, high, head.atoms), persistent=False)
@@ -204,7 +216,7 @@ class QNetwork(nn.Module):
     support: Tensor
 
     def forward(self, observation: Tensor) -> Tensor:
-        return self.head.all(self.streams(observation))
+        return self.head.all(self.streams(self.features(observation)))
 
     @torch.no_grad()
     def expect_nothing(self) -> None:
@@ -218,9 +230,9 @@ class QNetwork(nn.Module):
             assert isinstance(last, nn.Linear), "a value stream ends in a layer of atoms"
             last.bias.copy_(prior)
 
-    def streams(self, observation: Tensor) -> Streams:
+    def streams(self, features: Tensor) -> Streams:
         """What the head makes logits of."""
-        return self.head.streams(self.body(observation))
+        return self.head.streams(self.body(features))
 
     def expected(self, logits: Tensor) -> Tensor:
         """Action values (batch, actions) of logits."""
@@ -256,6 +268,16 @@ class _Samples:
         return [_Samples(*part) for part in zip(*columns, strict=True)]
 
 
+class Mirror(NamedTuple):
+    """What a game's mirror image looks like: for each feature and each action the one that takes its place.
+
+    A game that goes on in the mirror as it does in front of it teaches twice as much with every sample.
+    """
+
+    features: Sequence[int]
+    actions: Sequence[int]
+
+
 class _Findings(NamedTuple):
     """What a microbatch gives."""
 
@@ -271,7 +293,8 @@ class Rainbow(Learner):
 
     `acting` is a copy of the weights for whoever plays. It is replaced as a whole, never changed: a player in another
     thread takes it once per decision and never sees half an update. `factors` name what else than the whole action two
-    players can agree in: a label for each action, such as its spinner's direction.
+    players can agree in: a label for each action, such as its spinner's direction. `mirror` is used if the settings
+    want it.
     """
 
     def __init__(
@@ -280,6 +303,7 @@ class Rainbow(Learner):
         config: RainbowConfig,
         *,
         factors: Mapping[str, Sequence[int]] | None = None,
+        mirror: Mirror | None = None,
         threads: int = 1,
     ):
         self.config = config
@@ -295,6 +319,10 @@ class Rainbow(Learner):
         )  # fmt: skip
         self.progress: float | None = None  # fraction of the budget, where the learning rate falls with it
         self.rate_factor = 1.0  # of the whole schedule, peak and floor alike
+        self._mirror: tuple[Tensor, Tensor] | None = None
+        if mirror is not None and config.mirror:
+            features, actions = (torch.tensor(indices, device=self.device) for indices in mirror)
+            self._mirror = features, actions
         self._factors = {name: torch.tensor(labels, device=self.device) for name, labels in (factors or {}).items()}
 
     def set_progress(self, progress: float | None, factor: float = 1.0) -> float:
@@ -347,7 +375,7 @@ class Rainbow(Learner):
 
     def _findings(self, samples: _Samples, bc_weight: float, total: int) -> _Findings:
         """Of a microbatch of `total` samples."""
-        precision = self.optimiser.precision
+        precision, samples = self.optimiser.precision, self._prepared(samples)
         target = self._target(samples)
         with precision():
             streams = self.network.streams(samples.observation)
@@ -384,12 +412,26 @@ class Rainbow(Learner):
             sums = {name: value.detach().float() for name, value in sums.items()}
             return _Findings(gradients, sums, values.min(), values.max(), divergences)
 
+    def _prepared(self, samples: _Samples) -> _Samples:
+        """Samples with features in place of observations, every second one as its mirror image."""
+        now, following = (self.network.features(x) for x in (samples.observation, samples.next_observation))
+        if self._mirror is None:
+            return replace(samples, observation=now, next_observation=following)
+        features, actions = self._mirror
+        now[::2], following[::2] = now[::2, features], following[::2, features]
+        action, advice = samples.action.clone(), samples.teacher_action.clone()
+        action[::2] = actions[action[::2]]
+        advice[::2] = torch.where(advice[::2] < 0, -1, actions[advice[::2].clamp(min=0)])
+        return replace(samples, observation=now, next_observation=following, action=action, teacher_action=advice)
+
     @torch.no_grad()
     def _target(self, samples: _Samples) -> Tensor:
         """Where the distributions of the moves made should be (samples, atoms)."""
+        features = samples.next_observation
         with self.optimiser.precision():
-            best = self.network.expected(self.network(samples.next_observation)).argmax(1, keepdim=True)
-            logits = self.target.head.some(self.target.streams(samples.next_observation), best)[:, 0]
+            values = self.network.expected(self.network.head.all(self.network.streams(features)))
+            best = values.argmax(1, keepdim=True)
+            logits = self.target.head.some(self.target.streams(features), best)[:, 0]
         return project(torch.softmax(logits.float(), -1), samples.returns, samples.bootstrap, self.network.support)
 
     def _figures(self, rows: int, sums: Mapping[str, float]) -> dict[str, float]:

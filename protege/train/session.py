@@ -190,6 +190,7 @@ class Trainer:
     typical: Callable[[Any], Any] = lambda config: config  # settings with which an estimate sees most of a training
     upgrade: Callable[[dict[str, Any]], dict[str, Any]] = lambda state: state  # states of earlier versions
     renamed: Mapping[str, str] = field(default_factory=dict)  # settings of earlier versions, dotted, in this order
+    settings: Callable[[dict[str, Any]], dict[str, Any]] = lambda settings: settings  # what a name alone cannot tell
 
     def budget(self, config: Any) -> int:
         """In steps; 0 for none."""

@@ -208,7 +208,7 @@ class Serve:
 
     run: str | None = None  # name of the run; by default one made from the date
     resume: bool = False  # continue the run of that name, or the latest
-    preset: Literal["smoke", "laptop", "full"] | None = None  # settings of a new run; without it, full
+    preset: Literal["smoke", "laptop", "full"] | None = None  # settings of a new run; without it, laptop
     no_dashboard: bool = False  # do not serve the page
     no_train: bool = False  # only play, and report the scores
     player: str = "champion"  # with --no-train: who plays, as in "protege eval"
@@ -263,7 +263,7 @@ def _train_on_clients(command: Serve, bridge: "BridgeConfig") -> int:
     from protege.games.tempest.training.trainer import arcade_trainer
 
     trainer = arcade_trainer(bridge)
-    began, name, settings = time.monotonic(), command.run, trainer.presets[command.preset or "full"]
+    began, name, settings = time.monotonic(), command.run, trainer.presets[command.preset or "laptop"]
     if command.resume:
         if command.preset is not None:
             raise ProtegeError("a resumed run has its own settings: leave out --preset")

@@ -1,15 +1,14 @@
-"""The lanes-and-enemies network of the Rainbow learner, the pupil that plays with it, and what it attends to.
+"""Attention of lanes to what is in the tube: the published encoder, one that sees shots as well, and reports on both.
 
-Each of the 16 lanes is a token that attends to the 7 enemies; what the lanes found, on average, joins the 195 values
-on their way through the trunk to a distribution of returns for each of the 44 moves. The layers are the published ones,
-computed in a cheaper order with the same result: see `Encoder`.
+An encoder turns observations into numbers for the layers behind it, and can say what each of the 16 lanes attends to.
+The published one (`Encoder`) lets absolute lanes attend to the 7 enemies and averages what they found. `TokenEncoder`
+lets lanes around the player attend to enemies, their shots and the player's own, by how near each is, and keeps what
+every lane found.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +16,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from protege.games.tempest.agents import network as lane_network
+from protege.games.tempest.agents.network import LANES as RELATIVE_LANES
+from protege.games.tempest.agents.network import REACH
 from protege.games.tempest.rules import ram
 from protege.games.tempest.task import observation as layout
-from protege.games.tempest.task.actions import ACTIONS, BUTTON_PAIRS, SPINNER_LEVELS
-from protege.games.tempest.task.env import TASK_VERSION, Frames
-from protege.learn.rainbow import Head, QNetwork, RainbowConfig, initialise
-from protege.learn.state import restore_weights
-from protege.runs import checkpoints
-from protege.runs.checkpoints import CheckpointMismatch
+from protege.learn.rainbow import initialise
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -47,20 +42,6 @@ _ENEMY_VALUES: Final = [
     ]
     for slot in range(ENEMIES)
 ]  # fmt: skip
-
-
-@dataclass(frozen=True)
-class AttentionConfig:
-    """Shape of the network."""
-
-    hidden: int = 384  # size of the trunk's layers; the streams behind them are half as wide
-    depth: int = 2  # layers of the trunk
-    layer_norm: bool = True  # in the trunk
-    dueling: bool = True  # a stream for the value of the state beside the one for what each move adds to it
-    attention: bool = True  # lanes attend to enemies; without it the trunk sees the 195 values alone
-    self_attention: bool = False  # enemies attend to each other before lanes attend to them
-    separate_heads: bool = False  # what a move adds is what its buttons add and what its spinner adds
-    visible_only: bool = False  # hide the 16 counters that a person at the machine cannot see
 
 
 class Embedding(nn.Module):
@@ -240,52 +221,80 @@ class CrowdEncoder(Encoder):
         return Folded(lane_variance, enemy_variance, query, self.output.weight, _offset(lanes, self.output.bias))
 
 
-class Body(nn.Module):
-    """Observations (games, 195) -> features (games, hidden): the encoder beside the values themselves, then a trunk."""
+class TokenEncoder(nn.Module):
+    """Observations (games, 195) -> what 17 lanes around the player find (games, 17 x 16).
 
-    def __init__(self, config: AttentionConfig):
+    A token is an enemy, one of their shots or one of the player's. A lane's query is its place alone, so a head's score
+    of a token is what the token says for itself, less the square of how far away it is times the head's own sharpness.
+    A last token stands for nothing and scores 0: empty lanes have something to attend to.
+    """
+
+    TOKENS: Final = ram.ENEMY_COUNT + ram.ESHOT_COUNT + ram.PSHOT_COUNT
+    VALUES: Final = 16  # that a head reads off a token, and that a lane is summed up in
+    HEADS: Final = 4
+    KINDS: Final = 5
+
+    outputs: Final = RELATIVE_LANES * VALUES
+
+    def __init__(self) -> None:
         super().__init__()
-        kind = CrowdEncoder if config.self_attention else Encoder
-        self.encoder: Encoder | None = kind() if config.attention else None
-        layers: list[nn.Module] = []
-        inputs = layout.VALUES + WIDTH * config.attention
-        for _ in range(config.depth):
-            norm = [nn.LayerNorm(config.hidden)] if config.layer_norm else []
-            layers += [nn.Linear(inputs, config.hidden), *norm, nn.ReLU()]
-            inputs = config.hidden
-        self.trunk = nn.Sequential(*layers)
-        initialise(self.trunk)
-        visible = torch.ones(layout.VALUES)
-        visible[list(layout.HIDDEN)] = 0.0 if config.visible_only else 1.0
-        self.register_buffer("visible", visible, persistent=False)
-        self.visible_only = config.visible_only
+        inputs = self.KINDS + layout.SLOT_VALUES - 1 + 5  # kind, the slot's flags, depth, changes, which shot
+        width = self.HEADS * self.VALUES
+        self.embed = nn.Sequential(nn.Linear(inputs, width), nn.ReLU())
+        self.score, self.value = nn.Linear(width, self.HEADS), nn.Linear(width, width)
+        self.lane = nn.Linear(width, self.VALUES)
+        self.sharpness = nn.Parameter(torch.linspace(0.3, 2.0, self.HEADS))
+        initialise(self)
+        self.register_buffer("places", torch.arange(-REACH, REACH + 1, dtype=torch.float32), persistent=False)
 
-    visible: Tensor
+    places: Tensor
 
     def forward(self, observation: Tensor) -> Tensor:
-        observation = self.seen(observation)
-        if self.encoder is not None:
-            observation = torch.cat([observation, self.encoder(observation)], 1)
-        features: Tensor = self.trunk(observation)
-        return features
+        return self._find(observation)[0].flatten(1)
 
-    def seen(self, observation: Tensor) -> Tensor:
-        return observation * self.visible if self.visible_only else observation
+    def attend(self, observation: Tensor) -> tuple[Tensor, Tensor]:
+        """The same, and what each head of each absolute lane attends to among the enemies (games, 16, heads, 7)."""
+        found, weights = self._find(observation)
+        own = torch.round(observation[:, layout.PLAYER_LANE] * layout.LANE_SCALE)
+        away = torch.arange(LANES, device=own.device) - own[:, None]
+        closed = observation[:, layout.LEVEL_OPEN, None] == 0
+        away = torch.where(closed, torch.remainder(away + REACH, 16.0) - REACH, away.clamp(-REACH, REACH))
+        lanes = (away + REACH).long()[:, :, None, None].expand(-1, -1, self.HEADS, ENEMIES)
+        return found.flatten(1), weights[..., :ENEMIES].gather(1, lanes)
 
+    def _find(self, observation: Tensor) -> tuple[Tensor, Tensor]:
+        """What lanes find (games, 17, 16), and their heads' weights of all tokens (games, 17, heads, tokens + 1)."""
+        tokens, places, present = self._tokens(observation)
+        embedded = self.embed(tokens)
+        away = (places[:, None] - self.places[:, None]).abs()  # (games, 17, tokens)
+        closed = observation[:, layout.LEVEL_OPEN, None, None] == 0
+        away = torch.where(closed, torch.minimum(away, (16.0 - away).abs()), away)
+        scores = self.score(embedded).masked_fill(~present[:, :, None], -torch.inf).transpose(1, 2)
+        scores = scores[:, None] - (self.sharpness[:, None] * away[:, :, None]).square()
+        weights = torch.softmax(functional.pad(scores, (0, 1)), -1)
+        values = self.value(embedded).unflatten(2, (self.HEADS, self.VALUES)).transpose(1, 2)
+        read = weights[..., :-1].transpose(1, 2) @ values  # (games, heads, 17, values)
+        return torch.relu(self.lane(read.transpose(1, 2).flatten(2))), weights
 
-def shape_of(config: AttentionConfig, rainbow: RainbowConfig) -> dict[str, Any]:
-    """What `build_network` needs to know, for a checkpoint."""
-    return {"attention": asdict(config), "atoms": rainbow.atoms, "low": rainbow.low, "high": rainbow.high}
-
-
-def build_network(shape: Mapping[str, Any]) -> QNetwork:
-    config = AttentionConfig(**shape["attention"])
-    factors = (BUTTON_PAIRS, len(SPINNER_LEVELS)) if config.separate_heads else ()
-    sizes = config.hidden, config.hidden // 2, len(ACTIONS), shape["atoms"]
-    head = Head(*sizes, dueling=config.dueling, factors=factors)
-    network = QNetwork(Body(config), head, shape["low"], shape["high"])
-    network.expect_nothing()
-    return network
+    def _tokens(self, observation: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Tokens (games, tokens, inputs), where each is relative to the player, in lanes, and whether it is there."""
+        depth = torch.cat(
+            [observation[:, which] for which in (layout.ENEMY_DEPTHS, layout.ENEMY_SHOT_DEPTHS, layout.SHOT_DEPTHS)], 1
+        )
+        lane = torch.cat(
+            [observation[:, which] for which in (layout.ENEMY_LANES, layout.ENEMY_SHOT_LANES, layout.SHOT_LANES)], 1
+        )
+        about = observation[:, layout.ENEMY_SLOTS].unflatten(1, (ENEMIES, layout.SLOT_VALUES))
+        kind = torch.round(about[..., 0] * layout.KIND_SCALE).long().clamp(0, self.KINDS - 1)
+        change = torch.stack([observation[:, layout.LANE_MOTION], observation[:, layout.DEPTH_MOTION]], 2)
+        kinds = functional.one_hot(kind, self.KINDS).to(about.dtype)
+        enemies = torch.cat([kinds, about[..., 1:], change], 2)
+        rest = functional.pad(enemies, (0, 0, 0, self.TOKENS - ENEMIES))
+        which = torch.zeros(self.TOKENS, 2, device=depth.device)
+        which[ENEMIES : ENEMIES + ram.ESHOT_COUNT, 0] = 1.0
+        which[ENEMIES + ram.ESHOT_COUNT :, 1] = 1.0
+        tokens = torch.cat([rest, which.expand(len(depth), -1, -1), depth[:, :, None]], 2)
+        return tokens, lane * layout.LANE_SCALE, depth >= EMPTY_BELOW
 
 
 @dataclass(frozen=True)
@@ -296,66 +305,6 @@ class Attention:
     slots: Ints  # (games, 7) which slot of the machine each enemy is in
     occupied: npt.NDArray[np.bool_]  # (games, 7)
     lane: Ints  # (games,) the player's own
-
-
-@dataclass(frozen=True)
-class Thoughts:
-    """What a pupil makes of some games."""
-
-    values: Floats  # (games, 44)
-    probabilities: Floats  # (games, 44, atoms): how likely each move leads to the return that an atom stands for
-    support: Floats  # (atoms,) the returns
-    attention: Floats | None  # (games, lanes, 7) by slot of the machine, mean of the heads; None if it has none
-
-
-class RainbowPupil:
-    """The player that takes the move of the highest expected return."""
-
-    def __init__(self, network: QNetwork):
-        self.network = network
-
-    @property
-    def attends(self) -> bool:
-        return getattr(self.network.body, "encoder", None) is not None
-
-    def values(self, observation: Floats) -> Floats:
-        """Action values (games, 44)."""
-        with torch.inference_mode():
-            return self.network.expected(self.network(self._tensor(observation))).cpu().numpy()
-
-    def distributions(self, observation: Floats) -> tuple[Floats, Floats]:
-        """Probabilities (games, 44, atoms) of the returns that the atoms stand for (atoms,)."""
-        with torch.inference_mode():
-            probabilities = torch.softmax(self.network(self._tensor(observation)).float(), 2)
-        return probabilities.cpu().numpy(), self.network.support.cpu().numpy()
-
-    def act(self, frames: Frames) -> Ints:
-        return self.values(frames.observation).argmax(1)
-
-    def explain(self, observation: Floats) -> Thoughts:
-        probabilities, support = self.distributions(observation)
-        attention = self._attend(observation).mean(2) if self.attends else None
-        return Thoughts(probabilities @ support, probabilities, support, attention)
-
-    def attention(self, observation: Floats) -> Attention:
-        """Which enemies the lanes attend to."""
-        depths = observation[:, layout.ENEMY_DEPTHS]
-        slots = np.argsort(np.where(depths < EMPTY_BELOW, np.inf, depths), axis=1, kind="stable")
-        weights = self._attend(observation).transpose(0, 2, 1, 3)
-        lane = layout.decode(observation, layout.PLAYER_LANE).clip(0, LANES - 1)
-        occupied = np.take_along_axis(depths >= EMPTY_BELOW, slots, 1)
-        return Attention(np.take_along_axis(weights, slots[:, None, None], 3), slots, occupied, lane)
-
-    def _attend(self, observation: Floats) -> Floats:
-        """What each lane's heads attend to (games, lanes, heads, 7)."""
-        body = self.network.body
-        assert isinstance(body, Body) and body.encoder is not None, "a network without attention has none to tell"
-        with torch.inference_mode():
-            _, weights = body.encoder.attend(body.seen(self._tensor(observation)))
-        return weights.float().cpu().numpy()
-
-    def _tensor(self, observation: Floats) -> Tensor:
-        return torch.from_numpy(observation).to(self.network.support.device)
 
 
 class ReportRow(NamedTuple):
@@ -394,19 +343,3 @@ def attention_report(found: Attention) -> list[ReportRow]:
         ReportRow("difference", tuple((apart.sum(1) / (HEADS - 1)).tolist()), "by head; from the other heads, 0 to 1"),
         ReportRow("leakage", (float(leaked.max()),) if len(leaked) else (), "largest weight on empty slots; must be 0"),
     ]
-
-
-CHECKPOINT_KIND: Final = "tempest-rainbow"
-
-
-def load_pupil(path: Path) -> lane_network.Pupil | RainbowPupil:
-    """The player whose weights a checkpoint of either learner holds."""
-    saved = checkpoints.load(path, task_version=TASK_VERSION)
-    if saved.kind == lane_network.CHECKPOINT_KIND:
-        return lane_network.load_pupil(path)
-    if saved.kind != CHECKPOINT_KIND:
-        expected = f"{lane_network.CHECKPOINT_KIND} or {CHECKPOINT_KIND}"
-        raise CheckpointMismatch(f"{path} is a checkpoint of {saved.kind}, expected {expected}")
-    found = build_network(saved.state["shape"])
-    restore_weights(found, saved.tensors, "network", saved.path)
-    return RainbowPupil(found.frozen())

@@ -19,9 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from protege import ProtegeError
-from protege.games.tempest.agents.attention import RainbowPupil, load_pupil
 from protege.games.tempest.agents.network import Floats, LaneMap, Pupil
 from protege.games.tempest.agents.players import CHAMPIONS, checkpoint_of
+from protege.games.tempest.agents.rainbow import RainbowPupil, load_pupil, upgraded_shape
 from protege.games.tempest.task import observation as layout
 from protege.games.tempest.task.actions import ACTIONS
 from protege.games.tempest.task.env import Games, starts
@@ -202,7 +202,7 @@ def _observations(pupil: Pupil | RainbowPupil) -> Floats:
 def _describe(name: str, saved: checkpoints.Checkpoint, check: Mapping[str, Any]) -> dict[str, Any]:
     state = saved.state
     scores = ("score_mean", "score_mean_low", "score_mean_high", "points_per_life", "level_mean")
-    shape = state["shape"]["attention"] if "shape" in state else state  # of a network with attention, or the other one
+    shape = upgraded_shape(state["shape"]) if "shape" in state else state
     values = [
         {"index": i, "name": value, "low": -(i in layout.SIGNED), "high": 1, "hidden": i in layout.HIDDEN}
         for i, value in enumerate(layout.NAMES)
@@ -217,7 +217,7 @@ def _describe(name: str, saved: checkpoints.Checkpoint, check: Mapping[str, Any]
             "player": name if name != str(saved.path) else saved.path.name,  # where it lies is nobody's business
             "checkpoint": saved.path.name, "saved": saved.saved, "protege": saved.protege, "commit": saved.commit,
             "frames": state.get("frames"),
-            "network": shape if "shape" in state else {"widths": list(state["widths"])},
+            "network": shape.get("network") or {"widths": list(state["widths"])},
             "visible_only": shape["visible_only"],
         },
         "scores": {key: state[key] for key in scores if key in state},

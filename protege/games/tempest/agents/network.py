@@ -53,6 +53,19 @@ _PLAIN = np.array(PLAIN)
 FEATURES: Final = LANES * len(CHANNELS) + len(PLAIN) + 2  # two flags: zooming, pulsars live
 
 _WIDTH = len(CHANNELS)
+
+
+def _mirrored() -> list[int]:
+    """For each feature the one that takes its place in a mirror: lanes and directions change sides."""
+    pairs = {_RIDER_UP: _RIDER_DOWN, _FLIPPING_UP: _FLIPPING_DOWN}
+    channels = {**{i: i for i in range(_WIDTH)}, **pairs, **{down: up for up, down in pairs.items()}}
+    sides = {layout.DANGER_BELOW: layout.DANGER_ABOVE, layout.DANGER_ABOVE: layout.DANGER_BELOW}
+    lanes = [(LANES - 1 - lane) * _WIDTH + channels[channel] for lane in range(LANES) for channel in range(_WIDTH)]
+    plain = [len(lanes) + PLAIN.index(sides.get(value, value)) for value in PLAIN]
+    return [*lanes, *plain, FEATURES - 2, FEATURES - 1]
+
+
+MIRRORED: Final = _mirrored()
 _LANE_SCALE, _KIND_SCALE = float(layout.LANE_SCALE), float(layout.KIND_SCALE)
 _RIM_DEPTH: Final = ram.RIM / layout.BYTE_SCALE + 1e-4
 _FAR_CLOSENESS: Final = 0.02  # an enemy at the far end is still an enemy
@@ -213,6 +226,50 @@ def see(observation: Floats, features: Floats, visible_only: bool) -> None:
     lane_map(observation, features)
     if visible_only:
         features[:, _HIDDEN_FEATURES] = 0.0
+
+
+class Values(nn.Module):
+    """The 195 values themselves, without what a person cannot see, if so asked."""
+
+    def __init__(self, visible_only: bool):
+        super().__init__()
+        visible = torch.ones(layout.VALUES)
+        visible[list(layout.HIDDEN)] = 0.0
+        self.register_buffer("visible", visible, persistent=False)
+        self.visible_only = visible_only
+
+    visible: Tensor
+
+    def forward(self, observation: Tensor) -> Tensor:
+        return observation * self.visible if self.visible_only else observation
+
+
+class LaneFeatures(nn.Module):
+    """Observations (games, 195) -> their lane map (games, FEATURES), with `values` followed by the values themselves.
+
+    Compiled on the CPU, in torch elsewhere and where somebody exports the network.
+    """
+
+    def __init__(self, visible_only: bool, *, values: bool = False):
+        super().__init__()
+        self.portable, self.values = LaneMap(), Values(visible_only) if values else None
+        visible = torch.ones(FEATURES)
+        visible[_HIDDEN_FEATURES] = 0.0
+        self.register_buffer("visible", visible, persistent=False)
+        self.visible_only = visible_only
+
+    visible: Tensor
+
+    def forward(self, observation: Tensor) -> Tensor:
+        if observation.device.type == "cpu" and not torch.compiler.is_compiling():
+            seen = np.empty((len(observation), FEATURES), np.float32)
+            see(np.ascontiguousarray(observation.numpy()), seen, self.visible_only)
+            features = torch.from_numpy(seen)
+        else:
+            features = self.portable(observation)
+            if self.visible_only:
+                features = features * self.visible
+        return features if self.values is None else torch.cat([features, self.values(observation)], 1)
 
 
 class Pupil:

@@ -90,7 +90,7 @@ CHAMPIONS = {
 
 
 def _load(path: Path) -> Player:
-    from protege.games.tempest.agents.attention import load_pupil
+    from protege.games.tempest.agents.rainbow import load_pupil
 
     return load_pupil(path)
 

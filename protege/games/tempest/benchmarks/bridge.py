@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from protege.games.tempest.agents.attention import RainbowPupil
 from protege.games.tempest.agents.network import Pupil, ValueNetwork
+from protege.games.tempest.agents.rainbow import RainbowPupil
 from protege.games.tempest.arcade import wire
 from protege.games.tempest.arcade.bridge import Agent, Bridge, BridgeConfig, step_back
 from protege.games.tempest.arcade.streams import Decisions, Steps

@@ -9,7 +9,7 @@ import psutil
 import torch
 
 from protege import ProtegeError
-from protege.games.tempest.agents.attention import AttentionConfig, RainbowPupil, build_network, shape_of
+from protege.games.tempest.agents.rainbow import NetworkConfig, RainbowPupil, build_network, shape_of
 from protege.games.tempest.benchmarks.simulator import taught_games
 from protege.games.tempest.task.actions import FACTORS
 from protege.games.tempest.task.packing import PACKING
@@ -28,7 +28,7 @@ def rainbow_update(seconds: float, stored: int = 1_000_000) -> Figures:
     torch.set_num_threads(1)
     config = RainbowConfig()
     memory, random = filled_replay(stored), np.random.default_rng(1)
-    network = build_network(shape_of(AttentionConfig(), config))
+    network = build_network(shape_of(NetworkConfig(), config))
     observation = memory.sample(config.batch, config.beta, random).observation
     to_logits = torch.randn(network(torch.from_numpy(observation)).shape)
     pupil = RainbowPupil(network.frozen())
@@ -63,7 +63,7 @@ def rainbow_update(seconds: float, stored: int = 1_000_000) -> Figures:
 
 def new_learner(config: RainbowConfig, threads: int = 1, **options: bool) -> Rainbow:
     """A Rainbow learner with the network of a training, or one with these options."""
-    network = build_network(shape_of(AttentionConfig(**options), config))
+    network = build_network(shape_of(NetworkConfig(**options), config))
     return Rainbow(network, config, factors=FACTORS, threads=threads)
 
 

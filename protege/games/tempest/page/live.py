@@ -36,7 +36,7 @@ from protege.runs.run import RunError, open_run
 from protege.seeds import EVALUATION
 
 if TYPE_CHECKING:
-    from protege.games.tempest.agents.attention import Thoughts  # torch takes a second to import, and scripts need none
+    from protege.games.tempest.agents.rainbow import Thoughts  # torch takes a second to import, and scripts need none
 
 RATE: Final = ram.TICKS_PER_SECOND
 GRID: Final = (1, 4, 9, 16)  # games that can be watched side by side

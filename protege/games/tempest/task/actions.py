@@ -24,6 +24,12 @@ RANDOM_ZAPS: Final = 0.05  # of random actions: there are two zaps in a level
 ACTIONS: Final = np.array(
     [(fire, zap, spinner) for fire in (0, 1) for zap in (0, 1) for spinner in SPINNER_LEVELS.tolist()], np.int8
 )
+# What each joint action is in a mirror: the same buttons, the spinner turned the other way.
+MIRRORED: Final = [
+    len(SPINNER_LEVELS) * buttons + SPINNER_LEVELS.tolist().index(-spinner)
+    for buttons in range(BUTTON_PAIRS)
+    for spinner in SPINNER_LEVELS.tolist()
+]
 # What else than the whole action a pupil and its teacher can agree in: a label for each action.
 FACTORS: Final = {
     "buttons": [action // len(SPINNER_LEVELS) for action in range(len(ACTIONS))],

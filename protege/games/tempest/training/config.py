@@ -1,13 +1,13 @@
 """The settings of a training on Tempest, and presets for them."""
 
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import torch
 import tyro
 
 from protege import ProtegeError
-from protege.games.tempest.agents.attention import AttentionConfig
+from protege.games.tempest.agents.rainbow import NetworkConfig
 from protege.games.tempest.training.simulator import StartConfig
 from protege.learn.optimise import find_device
 from protege.learn.pqn import PQNConfig
@@ -27,20 +27,19 @@ class PQNTraining(PQNConfig):
 
 
 @dataclass(frozen=True)
-class RainbowTraining(RainbowConfig):
+class RainbowTraining(NetworkConfig, RainbowConfig):
     """Settings of Rainbow, the learner with a replay."""
 
     games: int = 64  # games that advance together
     piece: int = 16  # frames of each game between two rounds of updates
-    network: AttentionConfig = AttentionConfig()
     replay: ReplayConfig = ReplayConfig(capacity=2_000_000)
     schedule_frames: int = 7_000_000  # frames that the whole budget stands for in schedules; 0 to count real frames
     epsilon: float = 1.0  # initial probability of a random move
     final_epsilon: float = 0.01  # final probability of a random move
     epsilon_frames: int = 500_000  # frames over which it decays
     pulse_from: int = 0  # frame from which epsilon swings up to 25 % and back every 500,000 frames; 0 for never
-    teacher: float = 0.5  # initial fraction of the teacher's moves
-    final_teacher: float = 0.02  # final fraction of the teacher's moves
+    teacher_fraction: float = 0.5  # initial fraction of the teacher's moves
+    final_teacher_fraction: float = 0.02  # final fraction of the teacher's moves
     teacher_frames: int = 5_000_000  # frames over which it decays
     teacher_by: Literal["frames", "result"] = "result"  # decays with frames, or as the score nears the teacher's
     zoom_teacher: float = 2.0  # factor on the teacher's moves in a zoom
@@ -92,30 +91,40 @@ PRESETS: Final = {
             warm_up=100,
             minimum_fill=500,
             acting_every=20,
-            network=AttentionConfig(hidden=64),
+            widths=(64, 64),
             replay=ReplayConfig(capacity=50_000),
             warm_frames=2_048,
             warm_updates=20,
         ),
     ),
-    # Rainbow on a simulator, within minutes: larger steps, which fall with the budget; fewer samples of each frame,
-    # because frames are cheap; a support that fits the returns of this game (points 1 apart instead of 4); buttons and
-    # spinner apart; an average of the weights as the player that is measured; and schedules, warm start and teacher's
-    # fraction as in RainbowTraining, scaled to the budget.
+    # Rainbow judged by frames, which emulators make dear. Teacher, cloning and random moves let go after 300,000 real
+    # frames, whatever the budget is; only the learning rate falls with it. Samples are drawn uniformly: priorities cost
+    # a quarter of the score here (LOG.md). The support fits the returns of this game, with atoms 1 apart, and the player
+    # that is measured is an average of the weights.
     "laptop": TempestConfig(
         rainbow=RainbowTraining(
             learning_rate=2.5e-4,
-            final_learning_rate=2e-5,
+            final_learning_rate=2.5e-5,
             warm_up=500,
             target_sync_every=500,
             acting_every=25,
+            max_grad_norm=10.0,
             low=-10.0,
             high=40.0,
-            replay_ratio=2.0,
+            replay_ratio=4.0,
             ema=0.01,
             adam_epsilon=1e-5,
-            network=AttentionConfig(separate_heads=True),
+            replay=ReplayConfig(capacity=2_000_000, n_step=3, priority_alpha=0.0),
+            schedule_frames=0,
             final_epsilon=0.02,
+            epsilon_frames=100_000,
+            final_teacher_fraction=0.0,
+            teacher_frames=300_000,
+            teacher_by="frames",
+            final_bc_weight=0.0,
+            bc_frames=0,
+            bc_fall=300_000,
+            warm_frames=50_000,
         )
     ),
     # Schedules as they were published, in real frames; the whole memory, a superzapper that hardly opens, pulses.
@@ -127,6 +136,11 @@ PRESETS: Final = {
         eval_seconds=600.0,
         pqn=PQNTraining(games=1024, minibatch=4096, widths=(512, 512), epsilon_frames=2_000_000),
         rainbow=RainbowTraining(
+            network="published",
+            widths=(384, 384),
+            stream_width=192,
+            separate_heads=False,
+            mirror=False,
             replay=ReplayConfig(),
             schedule_frames=0,
             pulse_from=3_000_000,
@@ -182,6 +196,8 @@ RENAMED: Final = {
     "exam_seconds": "eval_seconds",
     "exam_every": "eval_every",
     "rainbow.learner.": "rainbow.",
+    "rainbow.teacher": "rainbow.teacher_fraction",
+    "rainbow.final_teacher": "rainbow.final_teacher_fraction",
     "pqn.discount": "pqn.gamma",
     "pqn.trace": "pqn.lambda_",
     "pqn.gradient_limit": "pqn.max_grad_norm",
@@ -198,3 +214,17 @@ RENAMED: Final = {
     "rainbow.replay.discount": "rainbow.replay.gamma",
     "rainbow.replay.exponent": "rainbow.replay.priority_alpha",
 }
+
+
+def upgraded_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Flat settings of a run from before Rainbow's network had a name, with the network that it had then."""
+    old = {
+        key: settings.pop(f"rainbow.network.{key}", None) for key in ("attention", "hidden", "depth", "visible_only")
+    }
+    if old["hidden"] is not None:
+        settings["rainbow.network"] = "published" if old["attention"] else "plain"
+        settings["rainbow.widths"] = [old["hidden"]] * old["depth"]
+        settings["rainbow.stream_width"] = old["hidden"] // 2
+        settings["visible_only"] = settings["visible_only"] or old["visible_only"]
+    prefix = "rainbow.network."
+    return {f"rainbow.{key.removeprefix(prefix)}" if key.startswith(prefix) else key: v for key, v in settings.items()}

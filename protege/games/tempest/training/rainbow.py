@@ -1,19 +1,21 @@
 """Rainbow at work: what its source collects goes into the replay, and updates are made as the frames allow.
 
-Schedules count frames; in a run with a budget they are stretched so that the whole budget counts as `schedule_frames`.
+Schedules count frames; with `schedule_frames` a run's budget, if it has one, is stretched to so many. The learning rate
+falls with the budget.
 """
 
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
-from protege.games.tempest.agents.attention import RainbowPupil, attention_report, build_network, shape_of
+from protege.games.tempest.agents import network as lanes
+from protege.games.tempest.agents.attention import attention_report
+from protege.games.tempest.agents.rainbow import RainbowPupil, build_network, shape_of
 from protege.games.tempest.arcade.streams import Decisions
-from protege.games.tempest.task.actions import FACTORS
+from protege.games.tempest.task import actions
 from protege.games.tempest.task.env import Frames
 from protege.games.tempest.task.packing import PACKING
 from protege.games.tempest.training.behaviour import Behaviour
@@ -21,7 +23,7 @@ from protege.games.tempest.training.config import TempestConfig
 from protege.games.tempest.training.session import Played, TempestSession
 from protege.games.tempest.training.sources import Source
 from protege.learn import replay_file
-from protege.learn.rainbow import Rainbow
+from protege.learn.rainbow import Mirror, Rainbow
 from protege.learn.replay import Replay, ReplayError
 from protege.learn.schedules import linear
 from protege.learn.state import restore_generator
@@ -45,14 +47,15 @@ class RainbowSession(TempestSession):
         super().__init__(config, context)
         c = self.own = config.rainbow
         self.source, self.place, self.replay_path = source, source.place, context.run.replay
-        network = replace(c.network, visible_only=c.network.visible_only or config.visible_only)
-        self.described = shape_of(network, c)
-        self.learner = Rainbow(build_network(self.described).to(self.device), c, factors=FACTORS, threads=self.threads)
+        self.described = shape_of(c, c, config.visible_only)
+        mirror = Mirror(lanes.MIRRORED, actions.MIRRORED) if c.network == "lanes" else None
+        network = build_network(self.described).to(self.device)
+        self.learner = Rainbow(network, c, factors=actions.FACTORS, mirror=mirror, threads=self.threads)
         self.replay = Replay(PACKING, c.replay)
         self.drawing = random_stream(config.seed, Purpose.REPLAY)
         self.behaviour = Behaviour(c, source.random)
         reports: dict[str, Callable[[], Report | str]] = {"replay": self._contents, "flush": self._flush}
-        if c.network.attention:
+        if self.pupil().attends:
             reports["attention"] = self._attention
         self.controls = Controls(c.learning_rate, reports | dict(source.reports), pulse_from=c.pulse_from or None)
         self.position = 0  # frames as the schedules count them
@@ -73,9 +76,9 @@ class RainbowSession(TempestSession):
         if self.frames < c.warm_frames:
             teacher = 1.0
         elif c.teacher_by == "frames":
-            teacher = linear(self.position, c.teacher, c.final_teacher, c.teacher_frames)
+            teacher = linear(self.position, c.teacher_fraction, c.final_teacher_fraction, c.teacher_frames)
         else:
-            teacher = c.final_teacher + (c.teacher - c.final_teacher) * self.trailing
+            teacher = c.final_teacher_fraction + (c.teacher_fraction - c.final_teacher_fraction) * self.trailing
         return Scheduled(self.frames, epsilon, teacher)
 
     # --- playing ---
@@ -117,9 +120,9 @@ class RainbowSession(TempestSession):
         self.after = experience.after
         self.acting_s = experience.acting_s
         self.note(experience)
-        stretched = c.schedule_frames and (self.config.minutes or self.config.frames)
-        self.position = int(progress * c.schedule_frames) if stretched else self.frames
-        learner.set_progress(progress if stretched else None, self.controls.rate_factor)
+        budget = self.config.minutes or self.config.frames
+        self.position = int(progress * c.schedule_frames) if budget and c.schedule_frames else self.frames
+        learner.set_progress(progress if budget else None, self.controls.rate_factor)
         self.bc_weight = c.bc_weight_at(self.position)
         figures: Figures = {}
         for _ in range(self._due(experience.steps)):
@@ -249,12 +252,10 @@ class RainbowSession(TempestSession):
 
     def describe_learner(self) -> dict[str, str]:
         c, size = self.own, sum(parameter.numel() for parameter in self.learner.network.parameters())
-        hidden = self.described["attention"]["visible_only"]
-        sees = "179 values a person can see" if hidden else "195 values"
-        looking = ", lanes attend to enemies" if c.network.attention else ""
+        sees = "179 values a person can see" if self.config.visible_only else "195 values"
         return {
-            "network": f"{sees}{looking} -> {' -> '.join([str(c.network.hidden)] * c.network.depth)} "
-            f"-> 44 moves x {c.atoms} returns, {size:,} parameters",
+            "network": f"{c.network}: {sees} -> {' -> '.join(map(str, c.widths))} -> 44 moves x {c.atoms} returns, "
+            f"{size:,} parameters",
             "learner": f"Rainbow: {self.source.title}{c.replay.n_step} steps a return, batch {c.batch}, "
             f"replay ratio {c.replay_ratio:g}, gamma {c.replay.gamma:g}",
             "memory": f"{c.replay.capacity:,} steps, {self.replay.nbytes / 1e9:.1f} GB when full",

@@ -5,17 +5,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from protege.games.tempest.agents import attention, network
+from protege.games.tempest.agents import network, rainbow
 from protege.games.tempest.arcade.bridge import BridgeConfig
 from protege.games.tempest.task.env import TASK_VERSION
-from protege.games.tempest.training.config import PRESETS, RENAMED, TempestConfig, check, ignored
+from protege.games.tempest.training.config import PRESETS, RENAMED, TempestConfig, check, ignored, upgraded_settings
 from protege.games.tempest.training.metrics import METRICS
 from protege.games.tempest.training.pqn import PQNSession
 from protege.games.tempest.training.rainbow import RainbowSession
 from protege.games.tempest.training.sources import ArcadeSource, SimulatorSource, Source
 from protege.train.session import Context, Session, Trainer
 
-KINDS: Final = {"pqn": network.CHECKPOINT_KIND, "rainbow": attention.CHECKPOINT_KIND}  # of checkpoints, by learner
+KINDS: Final = {"pqn": network.CHECKPOINT_KIND, "rainbow": rainbow.CHECKPOINT_KIND}  # of checkpoints, by learner
 
 
 def session(config: TempestConfig, context: Context, bridge: BridgeConfig | None = None) -> Session:
@@ -29,10 +29,15 @@ def session(config: TempestConfig, context: Context, bridge: BridgeConfig | None
 def typical(config: TempestConfig) -> TempestConfig:
     """Settings with which the first experience is like that of most of a training."""
     c = config.rainbow
-    rainbow = replace(
-        c, minimum_fill=c.batch, warm_frames=0, warm_updates=0, epsilon=c.final_epsilon, teacher=c.final_teacher
+    typical = replace(
+        c,
+        minimum_fill=c.batch,
+        warm_frames=0,
+        warm_updates=0,
+        epsilon=c.final_epsilon,
+        teacher_fraction=c.final_teacher_fraction,
     )
-    return replace(config, rainbow=rainbow)
+    return replace(config, rainbow=typical)
 
 
 def upgrade(state: dict[str, Any]) -> dict[str, Any]:
@@ -68,6 +73,7 @@ TRAINER: Final = Trainer(
     typical=typical,
     upgrade=upgrade,
     renamed=RENAMED,
+    settings=upgraded_settings,
 )
 
 

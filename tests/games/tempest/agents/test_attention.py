@@ -10,17 +10,16 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from protege.games.tempest.agents import network as lane_map_network
-from protege.games.tempest.agents.attention import (
+from protege.games.tempest.agents.attention import Attention, attention_report
+from protege.games.tempest.agents.players import find_player
+from protege.games.tempest.agents.rainbow import (
     CHECKPOINT_KIND,
-    Attention,
-    AttentionConfig,
+    NetworkConfig,
     RainbowPupil,
-    attention_report,
     build_network,
     load_pupil,
     shape_of,
 )
-from protege.games.tempest.agents.players import find_player
 from protege.games.tempest.page.live import WatchedPlayer
 from protege.games.tempest.task import observation as layout
 from protege.games.tempest.task.actions import ACTIONS, FACTORS
@@ -33,8 +32,8 @@ from protege.runs.checkpoints import CheckpointMismatch
 INDEX = {name: index for index, name in enumerate(layout.NAMES)}
 OPTIONS: dict[str, dict[str, Any]] = {
     "default": {},
-    "narrow": {"hidden": 64},
-    "deep": {"depth": 3},
+    "narrow": {"widths": (64, 64), "stream_width": 32},
+    "deep": {"widths": (384, 384, 384)},
     "no dueling": {"dueling": False},
     "no layer norm": {"layer_norm": False},
     "self-attention": {"self_attention": True},
@@ -43,9 +42,17 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
+PUBLISHED: dict[str, Any] = {"network": "published", "widths": (384, 384), "stream_width": 192, "separate_heads": False}
+
+
+def published(*, visible_only: bool = False, **options: Any) -> dict[str, Any]:
+    """The published network's shape, with some options changed."""
+    return shape_of(NetworkConfig(**(PUBLISHED | options)), RainbowConfig(), visible_only)
+
+
 def make(seed: int = 1, **options: Any) -> Any:
     torch.manual_seed(seed)
-    return build_network(shape_of(AttentionConfig(**options), RainbowConfig()))
+    return build_network(published(**options))
 
 
 def trained(**options: Any) -> Any:
@@ -183,8 +190,8 @@ def test_options_change_the_layers_they_name():
     assert size(self_attention=True) == 934_071 + 66_048 + 256
     assert size(dueling=False) == 934_071 - 83_763
     assert size(layer_norm=False) == 934_071 - 2 * 768
-    assert size(depth=3) == 934_071 + 148_608
-    assert size(hidden=64, depth=1) < 934_071 / 4
+    assert size(widths=(384, 384, 384)) == 934_071 + 148_608
+    assert size(widths=(64,), stream_width=32) < 934_071 / 4
 
 
 def test_weights_start_as_xavier_says_and_biases_at_nothing_but_for_the_expected_return():
@@ -373,7 +380,7 @@ def test_moves_agree_by_buttons_and_by_the_way_the_spinner_turns():
 
 
 def saved(path, network: Any, **options: Any) -> None:
-    state = {"shape": shape_of(AttentionConfig(**options), RainbowConfig())}
+    state = {"shape": published(**options)}
     tensors = named_weights(network, "network")
     checkpoints.save(path, tensors, state, kind=CHECKPOINT_KIND, task_version=TASK_VERSION)
 
@@ -407,7 +414,7 @@ def test_a_pupil_from_a_file_plays_as_the_one_that_was_saved(tmp_path, played, n
 
 def test_a_pupil_from_a_file_is_a_player_by_its_path_and_can_be_watched(tmp_path):
     path = tmp_path / "pupil.safetensors"
-    saved(path, make(hidden=32), hidden=32)
+    saved(path, make(widths=(32,)), widths=(32,))
     assert isinstance(find_player(str(path)), RainbowPupil)
     frames = Games(starts(3, seed=1)).frames
     decided = WatchedPlayer(str(path), None).decide(frames)
@@ -426,13 +433,13 @@ def test_pupils_of_the_fast_learner_are_recognised_too_and_others_refused(tmp_pa
     checkpoints.save(path, tensors, about, kind="echelon-ppo", task_version=TASK_VERSION)
     with pytest.raises(CheckpointMismatch, match="echelon-ppo, expected tempest-pqn or tempest-rainbow"):
         load_pupil(path)
-    saved(path, make(hidden=32), hidden=48)
+    saved(path, make(widths=(32,)), widths=(48,))
     with pytest.raises(StateMismatch, match="another network"):
         load_pupil(path)
 
 
 def test_without_attention_the_trunk_sees_the_values_alone_and_there_is_none_to_tell(played):
-    network = build_network(shape_of(AttentionConfig(attention=False), RainbowConfig()))
+    network = build_network(published(network="plain"))
     assert next(network.body.parameters()).shape[1] == 195
     pupil = RainbowPupil(network.frozen())
     thoughts = pupil.explain(played)

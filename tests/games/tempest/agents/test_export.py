@@ -14,10 +14,10 @@ import torch
 import protege
 from protege import ProtegeError
 from protege.cli import __main__ as cli
-from protege.games.tempest.agents.attention import load_pupil
 from protege.games.tempest.agents.export import ExportError, export
 from protege.games.tempest.agents.network import CHECKPOINT_KIND, Pupil, ValueNetwork
 from protege.games.tempest.agents.players import find_player
+from protege.games.tempest.agents.rainbow import load_pupil
 from protege.games.tempest.task import observation
 from protege.games.tempest.task.env import TASK_VERSION, Games, starts
 from protege.learn.state import named_weights

@@ -7,7 +7,7 @@ A1 to A3 are the conformance vectors of the agent specification's appendix.
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -243,18 +243,19 @@ def played_images(level: int, ticks: int, every_nth: int = 1) -> Iterator[tuple[
             yield row[: ram.RAM_BYTES].tobytes(), before, row
 
 
-def save_rainbow(folder: Path, **options: bool) -> Path:
+def save_rainbow(folder: Path, *, visible_only: bool = False, **options: Any) -> Path:
     """A checkpoint of a small Rainbow pupil that has learned nothing."""
     import torch
 
-    from protege.games.tempest.agents.attention import CHECKPOINT_KIND, AttentionConfig, build_network, shape_of
+    from protege.games.tempest.agents.rainbow import CHECKPOINT_KIND, NetworkConfig, build_network, shape_of
     from protege.games.tempest.task.env import TASK_VERSION
     from protege.learn.rainbow import RainbowConfig
     from protege.learn.state import named_weights
     from protege.runs import checkpoints
 
     torch.manual_seed(5)
-    shape = shape_of(AttentionConfig(hidden=32, depth=1, **options), RainbowConfig())
+    network = NetworkConfig(**({"network": "published", "widths": (32,), "stream_width": 16} | options))
+    shape = shape_of(network, RainbowConfig(), visible_only)
     tensors = named_weights(build_network(shape), "network")
     path = folder / "rainbow.safetensors"
     checkpoints.save(path, tensors, {"shape": shape}, kind=CHECKPOINT_KIND, task_version=TASK_VERSION)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from protege.games.tempest.agents.attention import AttentionConfig, Body
+from protege.games.tempest.agents.rainbow import Body
 from protege.games.tempest.rules import ram
 from protege.games.tempest.task.actions import ACTIONS
 from protege.games.tempest.task.env import TASK_VERSION, Games, starts
@@ -32,7 +32,8 @@ TINY = RainbowTraining(
     replay_ratio=1.0,
     acting_every=2,
     target_sync_every=3,
-    network=AttentionConfig(hidden=16),
+    network="published",
+    widths=(16,),
     replay=ReplayConfig(capacity=2_000, n_step=3),
     schedule_frames=1_000_000,
     warm_frames=0,
@@ -118,7 +119,7 @@ def test_the_teachers_own_zaps_pass_the_gate(frames):
 
 
 def test_every_zap_that_the_gate_stops_costs_its_own_frame(tmp_path, monkeypatch):
-    made = session(tmp_path, zap_gate=0.0, epsilon=0.0, teacher=0.0, final_teacher=0.0)
+    made = session(tmp_path, zap_gate=0.0, epsilon=0.0, teacher_fraction=0.0, final_teacher_fraction=0.0)
     made.learner.acting = network_that_always_plays(FIRE_AND_ZAP)
     assert isinstance(made.source, SimulatorSource)
     monkeypatch.setattr(made.source.simulator, "rewards", lambda: np.zeros(8, np.float32))  # what is left is penalties

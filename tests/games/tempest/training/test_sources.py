@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protege.games.tempest.agents.attention import AttentionConfig
 from protege.games.tempest.arcade import wire
 from protege.games.tempest.arcade.bridge import BridgeConfig
 from protege.games.tempest.task.env import starts
@@ -37,7 +36,7 @@ CONFIG = TempestConfig(
         minimum_fill=40,
         replay_ratio=1.0,
         acting_every=2,
-        network=AttentionConfig(hidden=16),
+        widths=(16,),
         replay=ReplayConfig(capacity=5_000, n_step=3),
         epsilon=0.1,
         warm_frames=0,
