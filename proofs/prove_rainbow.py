@@ -1,5 +1,7 @@
-"""Proofs about the learner with a memory: what 90 minutes are worth, and each of its parts; that it stays small."""
+"""Proofs about Rainbow: what its frames and 90 minutes are worth, and each of its parts; that it stays small."""
 
+import os
+import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from proofs.prove_tempest_learning import SEED, TEACHERS, Watch, measured, stronger, train_run
 from proofs.row import machine, write_row
 from protege.games.tempest.training.config import PRESETS
+from protege.runs import checkpoints
 from protege.runs.run import open_run
 
 pytestmark = pytest.mark.prove
@@ -65,7 +68,7 @@ ABLATIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "learner": {"as it is": RAINBOW, "the fast learner": ()},
     "returns": {
         "returns of one step": (*RAINBOW, "--rainbow.replay.n-step", "1"),
-        "mean instead of distribution": (*RAINBOW, "--rainbow.learner.atoms", "2"),
+        "mean instead of distribution": (*RAINBOW, "--rainbow.atoms", "2"),
     },
     "network": {
         "no attention": (*RAINBOW, "--rainbow.network", "plain"),
@@ -73,7 +76,7 @@ ABLATIONS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "samples": {
         "no priorities": (*RAINBOW, "--rainbow.replay.priority-alpha", "0"),
-        "no cloning": (*RAINBOW, "--rainbow.learner.bc-weight", "0", "--rainbow.learner.final-bc-weight", "0"),
+        "no cloning": (*RAINBOW, "--rainbow.bc-weight", "0", "--rainbow.final-bc-weight", "0"),
     },
     "chance": {
         "enemies attend to each other": (*RAINBOW, "--rainbow.self-attention"),
@@ -112,3 +115,56 @@ def test_rainbow_ablations(tmp_path, pair):
     }
     print(write_row(f"tempest-rainbow-ablations-{pair}", row).read_text())
     assert all(found["training_cpu_seconds"] > 0 for found in rows)
+
+
+LOOKS = {"0.5M": 500_000, "3.5M": 3_500_000, "10M": 10_000_000}  # frames after which a pupil is measured
+TIMES = {"0.5M": 1, "3.5M": 8, "10M": 20}  # the stronger teacher, at each
+
+
+def keep_looks(run: Path) -> Watch:
+    """Copies the newest checkpoint that has not passed a look yet, so that each look is at no more than its frames."""
+
+    def watch(_: psutil.Process) -> None:
+        newest = run / "checkpoints" / "last.safetensors"
+        if not newest.exists():
+            return
+        copy = run / "look.safetensors"
+        shutil.copyfile(newest, copy)
+        step = checkpoints.load(copy).state["step"]
+        for name, frames in LOOKS.items():
+            if step <= frames:
+                shutil.copyfile(copy, run / f"{name}.safetensors")
+
+    return watch
+
+
+@pytest.mark.parametrize("seed", (1, 2, 3))
+def test_rainbow_by_frames(tmp_path, seed):
+    """One training of each learner, measured on the way; an hour of two cores a seed. PROVE_KEEP keeps the weights."""
+    before, folder = machine(), Path(os.environ.get("PROVE_KEEP", tmp_path))
+    figures: list[dict[str, Any]] = []
+    for learner in ("rainbow", "pqn"):
+        name = f"by-frames-{learner}-{seed}"
+        flags = ("--learner", learner, "--frames", f"{LOOKS['10M']}", "--minutes", "0", "--seed", f"{seed}")
+        spent = train_run(folder, name, *flags, "--autosave-seconds", "3", watch=keep_looks(folder / name))
+        for look in LOOKS:
+            weights = folder / name / f"{look}.safetensors"
+            found = measured(f"{learner}, {look} frames", str(weights), None, 500)
+            figures.append({"frames": checkpoints.load(weights).state["step"], **spent, **found})
+    teachers = [measured(name, name, None, 500) for name in TEACHERS]
+    for found in figures:
+        found["ratio"] = round(found["score_mean"] / stronger(teachers), 2)
+    row = {
+        "command": f"protege train tempest --learner L --frames 10000000 --minutes 0 --seed {seed}, checkpoints at the "
+        f"frames named, then protege eval tempest --games 500 --seed {SEED} (make prove rainbow_by_frames)",
+        "seeds": f"training seed {seed}; 500 evaluation games of seed {SEED}",
+        "budget": "10,000,000 frames of one training per learner; seconds are those of the whole training",
+        "machine": before,
+        "config": str(PRESETS["laptop"].rainbow),
+        "figures": figures,
+        "teacher": teachers,
+    }
+    print(write_row(f"tempest-rainbow-by_frames-seed-{seed}", row).read_text())
+    rainbow, pqn = figures[: len(LOOKS)], figures[len(LOOKS) :]
+    assert [found["ratio"] >= times for found, times in zip(rainbow, TIMES.values())] == [True] * len(LOOKS)
+    assert all(ours["score_mean"] >= 2 * theirs["score_mean"] for ours, theirs in zip(rainbow, pqn))
