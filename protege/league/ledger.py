@@ -194,9 +194,8 @@ class Ledger:
         return range(end - count, end)
 
     def file(self, results: Sequence[Result], *, ends_period: bool | None = None) -> list[int]:
-        """File matches, all or none; returns their numbers. They rate both sides.
-
-        The rating period ends with them or stays open, as `ends_period` says; else it ends when enough games are filed.
+        """File matches, all or none, and return their numbers. They rate both sides, when the period ends: with them or
+        later, as `ends_period` says, else once enough games are filed.
         """
         try:
             with self.writing():

@@ -79,19 +79,14 @@ class RecurrentCore(nn.Module):
 class InputScale(nn.Module):
     """Running mean and spread of inputs, worked into the layer that reads them: scaling costs nothing per sample."""
 
-    mean: Tensor
-    variance: Tensor
-    count: Tensor
-    scaled: Tensor
-
     def __init__(self, scaled: Tensor, most: float = 5e6):
         """`scaled` (inputs,) says which are put on a scale; flags are not. Beyond `most` samples, old ones fade."""
         super().__init__()
         self.most = most
-        self.register_buffer("scaled", scaled.clone())
-        self.register_buffer("mean", torch.zeros(len(scaled)))
-        self.register_buffer("variance", torch.ones(len(scaled)))
-        self.register_buffer("count", torch.zeros(()))
+        self.scaled = nn.Buffer(scaled.clone())
+        self.mean = nn.Buffer(torch.zeros(len(scaled)))
+        self.variance = nn.Buffer(torch.ones(len(scaled)))
+        self.count = nn.Buffer(torch.zeros(()))
 
     def read(self, inputs: Tensor, layer: nn.Linear) -> Tensor:
         """What `layer` makes of the inputs on their scale."""

@@ -53,8 +53,8 @@ def new_frames(games: int) -> Frames:
     flags = [np.zeros(games, np.bool_) for _ in range(2)]
     counts = [np.zeros(games, np.int64) for _ in range(4)]
     commands = [np.zeros((games, 3), np.int8) for _ in range(2)]
-    observation = np.zeros((games, VALUES), np.float32)
-    return Frames._make([observation, *rewards, *flags, *counts, *commands, np.zeros(games)])
+    observations = np.zeros((games, VALUES), np.float32)
+    return Frames(observations, *rewards, *flags, *counts, *commands, np.zeros(games))
 
 
 @kernel
@@ -117,14 +117,11 @@ SPIN: Final = 200_000  # looks at a signal before a helper goes to sleep: about 
 def _serve(
     rows: Rows, first: int, last: int, commands: Commands, rules: int, frames: Frames, given: Signal, finished: Signal
 ) -> None:
-    """Play each step that is given, until dismissed or nothing came for a while.
-
-    The write to finished[1] keeps the compiler from looking at the signal only once.
-    """
+    """Play each step that is given, until dismissed or nothing came for a while."""
     looks = 0
     while looks <= SPIN and given[1] == 0:
         if given[0] == finished[0]:
-            finished[1] += 1
+            finished[1] += 1  # or the compiler would look at the signal only once
             looks += 1
         else:
             _advance(rows, first, last, commands, rules, frames)
