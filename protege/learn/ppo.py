@@ -89,7 +89,7 @@ class PopArt(nn.Module):
         variance, mean = torch.var_mean(returns.double(), correction=0)
         if not math.isfinite(variance):
             return
-        self.count += 1
+        self.count.add_(1)
         step = max(SCALE_STEP, 1.0 / float(self.count))
         before_mean, before_spread = self.mean.clone(), self.spread.clone()
         second = torch.lerp(self.spread.square() + self.mean.square(), variance + mean.square(), step)

@@ -52,10 +52,7 @@ class _Walk(torch.autograd.Function):
 
 
 class RecurrentCore(nn.Module):
-    """Gated recurrent units over chunks of steps, with beginnings of episodes inside.
-
-    The state is one tensor (rows, width). What does not depend on the state is computed for all steps in one product.
-    """
+    """Gated recurrent units over chunks of steps, with beginnings of episodes inside; the state is (rows, width)."""
 
     def __init__(self, inputs: int, width: int):
         super().__init__()
@@ -69,7 +66,7 @@ class RecurrentCore(nn.Module):
     def forward(self, inputs: Tensor, state: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs (rows, steps, width) and the state after, which is blank before steps that are `starts`."""
         weight, bias = self.onwards.weight, self.onwards.bias
-        given = self.inwards(inputs.transpose(0, 1)).to(weight)
+        given = self.inwards(inputs.transpose(0, 1)).to(weight)  # whatever needs no state, of all steps in one product
         keep = torch.logical_not(starts).t().to(weight)[..., None]
         with torch.autocast(given.device.type, enabled=False):  # with 16 bits, a state would forget by rounding
             outputs, state = _Walk.apply(given, state, keep, weight, bias)

@@ -255,11 +255,10 @@ class Training(Run):
         """Let others see how the controls stand; log an event, too, because readers look when there is one."""
         _write_json(self._controls_file, controls)
 
-    def rewind(self, step: int) -> int:
-        """Drop values logged after the step that training goes on from, so that no step has two; returns how many."""
-        dropped = self.metrics.rewind(step)
+    def rewind(self, step: int) -> None:
+        """Drop values logged after the step that training goes on from, so that no step has two."""
+        self.metrics.rewind(step)
         self._tell_mirrors(lambda mirror: mirror.rewind(step))
-        return dropped
 
     def commands(self) -> list[Command]:
         """Commands that arrived since the last call. A line that makes no sense becomes an event, not an error."""

@@ -34,7 +34,7 @@ def rainbow_update(seconds: float, stored: int = 1_000_000) -> Figures:
     to_logits = torch.randn(network(torch.from_numpy(observation)).shape)
     pupil = RainbowPupil(network.frozen())
 
-    def updating(threads: int = 1, **options: bool) -> Callable[[], object]:
+    def updating(threads: int = 1, **options: Any) -> Callable[[], object]:
         learner = new_learner(config, threads, **options)
         return lambda: update(learner, memory, random)
 
@@ -62,7 +62,7 @@ def rainbow_update(seconds: float, stored: int = 1_000_000) -> Figures:
     return figures | {"batch": config.batch, "replay": len(memory)}
 
 
-def new_learner(config: RainbowConfig, threads: int = 1, **options: bool) -> Rainbow:
+def new_learner(config: RainbowConfig, threads: int = 1, **options: Any) -> Rainbow:
     """A Rainbow learner with the network of a training, or one with these options."""
     return Rainbow(build_network(shape_of(NetworkConfig(**options), config)), config, factors=FACTORS, threads=threads)
 

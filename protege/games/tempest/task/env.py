@@ -53,8 +53,8 @@ def new_frames(games: int) -> Frames:
     flags = [np.zeros(games, np.bool_) for _ in range(2)]
     counts = [np.zeros(games, np.int64) for _ in range(4)]
     commands = [np.zeros((games, 3), np.int8) for _ in range(2)]
-    observations = np.zeros((games, VALUES), np.float32)
-    return Frames(observations, *rewards, *flags, *counts, *commands, np.zeros(games))
+    observation = np.zeros((games, VALUES), np.float32)
+    return Frames._make([observation, *rewards, *flags, *counts, *commands, np.zeros(games)])
 
 
 @kernel
