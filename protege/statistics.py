@@ -16,8 +16,7 @@ def bootstrap(
     generator = np.random.default_rng(20_260_101)
     found = []
     for _ in range(0, resamples, 500):
-        picked = generator.integers(0, len(given), (min(500, resamples), len(given)))
-        found.append(statistic(given[picked]))
+        found.append(statistic(given[generator.integers(0, len(given), (min(500, resamples), len(given)))]))
     low, high = np.percentile(np.concatenate(found), (2.5, 97.5))
     return float(low), float(high)
 

@@ -12,7 +12,7 @@ import pytest
 import tyro
 from tyro.conf import FlagCreatePairsOff
 
-from protege.cli.__main__ import COMMANDS, GROUPS
+from protege.cli.__main__ import GROUPS, general_commands
 from protege.cli.train import read_options
 from protege.games import Command, find_game, games
 
@@ -28,6 +28,7 @@ MOST_LINES = 200  # of the README
 
 NAMED = re.compile(r"`(?!protege/Tempest-v0)((?:protege|tests|docs|proofs|scripts|results|examples)/[\w./*-]+)`")
 LINK = re.compile(r"\]\(([^)#\s]+)?(#[\w-]*)?\)")
+COMMANDS = general_commands()
 PLACEHOLDERS = {"my_game.py", "package.module:GAME", "GAME", "COMMAND", "NAME"}
 
 

@@ -232,8 +232,7 @@ def minutes_for_more(run: Run, more: float) -> int:
     """The budget with which a run goes on for so many minutes more: budgets are those of whole runs."""
     from protege.runs.checkpoints import load
 
-    used_s = load(run.last).state["elapsed_s"] if run.last.is_file() else 0.0
-    return math.ceil(used_s / 60 + more)
+    return math.ceil((load(run.last).state["elapsed_s"] if run.last.is_file() else 0.0) / 60 + more)
 
 
 def kept_at(runs: Path | None) -> str:

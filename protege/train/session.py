@@ -83,12 +83,10 @@ class Context(Protocol):
 
 
 class Session(Protocol):
-    """One learner at work on one game. `collect` may run in a thread of its own; one thread calls everything else.
-
-    A subclass may leave out what has a value or a body here.
-    """
+    """One learner at work on one game. `collect` may run in a thread of its own; one thread calls everything else."""
 
     controls: Controls
+    # A subclass may leave out what has a value or a body here.
     ahead: bool = False  # whether the next experience is collected while the last one is learned from
     finished: str = ""  # why the training ends before its budget is used up, if it does
 
@@ -103,7 +101,7 @@ class Session(Protocol):
 
     @property
     def phase(self) -> Hashable:
-        """What is practised now, such as a stage of a curriculum: a change makes evaluations under way worthless."""
+        """What is trained now, such as a stage of a curriculum: a change makes evaluations under way worthless."""
         return None
 
     def begin(self, resumed: bool) -> None:

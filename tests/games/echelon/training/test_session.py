@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from protege import ProtegeError
 from protege.cli import __main__ as cli
 from protege.games.echelon.agents.match import Result, evaluate, find_player
 from protege.games.echelon.agents.pupil import Pupil, load_network, load_pupil
@@ -16,7 +17,7 @@ from protege.games.echelon.training.evaluation import evaluate as evaluate_pupil
 from protege.games.echelon.training.metrics import METRICS, Clock, Windows, fractions_of
 from protege.games.echelon.training.trainer import TRAINER
 from protege.games.echelon.world.mechs import BLUE, RED
-from protege.learn.optimise import LearningFailed, NoSuchDevice
+from protege.learn.optimise import LearningFailed
 from protege.learn.ppo import PPOConfig
 from protege.runs.checkpoints import CheckpointMismatch, load
 from protege.runs.run import open_run
@@ -143,7 +144,7 @@ def test_updates_may_be_made_elsewhere_and_change_nothing_else(tmp_path, brief, 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_a_device_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(NoSuchDevice, match="no device cuda here, only cpu"):
+    with pytest.raises(ProtegeError, match="no device cuda here, only cpu"):
         train(TRAINER, replace(TINY, deterministic=False, device="cuda"), Notes(), name="r", folder=tmp_path)
     assert not list(tmp_path.iterdir()), "before anything is made"
 
