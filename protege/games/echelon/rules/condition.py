@@ -41,10 +41,9 @@ def run_timers(battle: Battle, i: int) -> None:
         mech.wait[timer] = max(mech.wait[timer] - 1, 0)
     mech.ams_wait = max(mech.ams_wait - 1, 0)
     mech.suppressed = max(mech.suppressed - 1, 0)
-    if mech.order_left > 0:
-        mech.order_left -= 1
-        if mech.order_left == 0:
-            mech.order = NO_ORDER
+    mech.order_left = max(mech.order_left - 1, 0)
+    if mech.order_left == 0:
+        mech.order = NO_ORDER
     if mech.painted > 0:
         mech.painted -= 1
         if mech.painted == 0:

@@ -155,7 +155,7 @@ def trace(world: World, b: int, toll: Small, distance: Distances, x: int, y: int
         count += 1
         if distance[y, x] == 0:
             break
-        cell = next_cell(world, b, WIDE, toll, distance, y, x)
+        cell, _ = next_cell(world, b, WIDE, toll, distance, y, x)
         if cell < 0:
             break
         y, x = cell // width, cell % width
