@@ -95,16 +95,12 @@ class BattleBatch:
         find: Finder = find_player,
     ):  # fmt: skip
         """`number` tells the batches of a training apart; `find` makes opponents of names."""
-        self.stage, self.talk, self.find = stage, config.network.talk, find
+        self.talk, self.find = config.network.talk, find
         seed = seed_of(TRAINING, config.seed, number)
-        rewards = replace(config.rewards, **dict(stage.rewards))
         self.arena = Arena(
-            battles, stage.roster, size=(stage.size, stage.size), length=stage.length, rewards=rewards,
-            seed=seed, maps=None if maps is None else 1,
+            battles, stage.roster, size=(stage.size, stage.size), length=stage.length, seed=seed, maps=maps,
+            rewards=replace(config.rewards, **dict(stage.rewards)),
         )  # fmt: skip
-        if maps is not None:
-            self.arena.maps = maps
-            self.arena.reset()
         self.random = np.random.default_rng(seed)
         self.noise = torch.Generator().manual_seed(seed % 2**63)
         roster = find_roster(stage.roster)
@@ -119,7 +115,6 @@ class BattleBatch:
         # Groups: both teams of the places where both learn, then one of each other place.
         self.battle = np.concatenate([np.repeat(np.arange(alone), 2), np.arange(alone, battles)])
         self.team = np.concatenate([np.tile([BLUE, RED], alone), np.zeros(battles - alone, np.int64)])
-        self.group = np.arange(battles) + alone  # of a place with one learning team
         self.alone = alone
         self.opponent = np.full(battles, NOBODY)
         self.names: list[str] = []
@@ -173,8 +168,7 @@ class BattleBatch:
         """Draw side and opponent of the battles that begin in these places."""
         for b in places:
             if b >= self.alone:
-                side = int(self.random.integers(2)) if self.mirrored else BLUE
-                self.team[self.group[b]] = side
+                self.team[self.alone + b] = self.random.integers(2) if self.mirrored else BLUE
                 self.opponent[b] = self.random.choice(len(self.names), p=self.probabilities)
         self._find_rows()
 
@@ -289,8 +283,7 @@ class BattleBatch:
     def _minds(self) -> dict[str, npt.NDArray[Any]]:
         """What players keep in mind between decisions."""
         found = {}
-        listed = [*enumerate(self.players), *([(len(self.players), self.advisor)] if self.advisor else [])]
-        for number, player in listed:
+        for number, player in enumerate([*self.players, self.advisor]):
             if isinstance(player, Teacher):
                 found[f"mind {number}"] = player.minds(self.arena.battles).view(np.uint8)
             elif isinstance(player, NetworkOpponent):
@@ -330,7 +323,7 @@ class BattleSource:
         find: Finder = find_player,
     ):  # fmt: skip
         """`number` is the stage's in the curriculum; `find` makes opponents of names."""
-        self.stage, self.network = stage, network
+        self.network = network
         self.maps = maps_of(stage, config.seed)
         team = int((find_roster(stage.roster).members().team == BLUE).sum())
         battles = max(BATCHES, round(config.agents / (team * (1.0 + alone_in(stage.opponents)))))
@@ -339,19 +332,14 @@ class BattleSource:
             BattleBatch(stage, config, size, number << 8 | n, self.maps, find) for n, size in enumerate(sizes)
         ]
         groups = [batch.groups for batch in self.batches]
-        observations, shared, actions = room_for(self.batches[0].arena.layout, config.network.talk)
+        fields = room_for(self.batches[0].arena.layout, config.network.talk)
         shape = Shape(sum(groups), team, config.horizon, config.chunk)
-        self.rollout = Rollout(shape, observations, shared, actions, network.state_size, advised=config.imitation > 0)
+        self.rollout = Rollout(shape, *fields, network.state_size, advised=config.imitation > 0)
         edges = np.cumsum([0, *groups]).tolist()
         self.rooms = [self.rollout.part(first, last) for first, last in zip(edges, edges[1:])]
         for batch, room in zip(self.batches, self.rooms):
             room.roles.copy_(torch.from_numpy(batch.roles))
         self.pool = ThreadPoolExecutor(min(threads, BATCHES), thread_name_prefix="batch")
-
-    @property
-    def battles(self) -> int:
-        """In step."""
-        return sum(len(batch.arena) for batch in self.batches)
 
     def play(self, progress: float, advised: bool = True) -> int:
         """Fill the rollout; agent-steps in it. `progress` is the fraction of the training that is done."""

@@ -53,14 +53,6 @@ def setting_of(stage: Stage, maps: World | None) -> Setting:
     return Setting(stage.roster, (stage.size, stage.size), stage.length, maps=make)
 
 
-def matches_of(stage: Stage, count: int, seed: int) -> list[Match]:
-    """Held-out battles; each map from both sides, where the sides are alike."""
-    roster = find_roster(stage.roster)
-    if roster.blue != roster.red:
-        return [Match(seed_of(EVALUATION, seed, index)) for index in range(count)]
-    return both_sides(count // 2, seed)
-
-
 def evaluate(
     pupil: Pupil, stage: Stage, opponent: str, *, maps: World | None = None, matches: int = 64, seed: int = 0,
     threads: int = 1, cancelled: threading.Event | None = None,
@@ -70,7 +62,11 @@ def evaluate(
     `maps` are those the stage plays over and over; without them every battle has a map that training never sees.
     """
     began = time.perf_counter()
-    listed = matches_of(stage, matches, seed)
+    roster = find_roster(stage.roster)
+    if roster.blue == roster.red:
+        listed = both_sides(matches // 2, seed)
+    else:  # teams that differ cannot change places
+        listed = [Match(seed_of(EVALUATION, seed, index)) for index in range(matches)]
     watched = _Watched(pupil, cancelled or threading.Event())
     results = play(watched, find_player(opponent), listed, setting_of(stage, maps), threads=threads)
     if stage.goal == "arrive":
@@ -79,7 +75,7 @@ def evaluate(
     else:
         points = [points_of(stage, result) for result in results]
     low, high = wilson(sum(points), len(points))
-    team = max(1, sum(find_roster(stage.roster).members().team == BLUE))
+    team = max(1, sum(roster.members().team == BLUE))
     return {
         "opponent": opponent,
         "matches": len(results),

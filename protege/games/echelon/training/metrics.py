@@ -124,12 +124,6 @@ class Windows:
             for name, earned in episode.by_class.items():
                 self.by_class.setdefault(name, deque(maxlen=WINDOW)).append(earned)
 
-    def clear(self) -> None:
-        """Another stage begins."""
-        self.all.clear()
-        self.by_opponent.clear()
-        self.by_class.clear()
-
     def figures(self) -> dict[str, float]:
         """The means, as far as there are battles."""
         if not self.all:
@@ -148,7 +142,6 @@ class Windows:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.clear()
         self.all.extend((row[0], int(row[1]), row[2]) for row in state["all"])
         for name, results in state["by_opponent"].items():
             self.by_opponent[name] = deque(results, maxlen=WINDOW)

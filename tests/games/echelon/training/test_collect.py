@@ -50,7 +50,7 @@ def practice_of(network, stage=DUEL, config=TINY, threads=1):
 
 def test_places_are_shared_out_between_the_pupil_itself_and_its_opponents(network):
     source = practice_of(network, config=replace(TINY, agents=40))
-    assert source.battles == 16, "2.5 learning mechs in a battle, on average"
+    assert sum(len(batch.arena) for batch in source.batches) == 16, "2.5 learning mechs in a battle, on average"
     for batch in source.batches:
         assert batch.alone == 2 and batch.groups == 2 * 2 + 6
         assert (batch.learns.sum(1) == [4, 4, 2, 2, 2, 2, 2, 2]).all()
