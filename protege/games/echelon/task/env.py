@@ -20,7 +20,7 @@ from protege.games.echelon.task.displays import Values
 from protege.games.echelon.task.features import ORDER_KINDS, layout_of, schema
 from protege.games.echelon.task.observation import Observation, Scratch, observe
 from protege.games.echelon.task.rewards import PARTS, REWARD_STATE, RewardConfig, compute_rewards, reset_reward_state
-from protege.games.echelon.world.maps import STANDARD, MapMaker, OverAndOver, generate
+from protege.games.echelon.world.maps import STANDARD, MapMaker, generate, over_and_over
 from protege.games.echelon.world.mechs import BUILD, NOBODY, Records, Rules, find_roster
 from protege.games.echelon.world.paths import Queue
 from protege.games.echelon.world.voxels import World
@@ -132,7 +132,7 @@ class Arena:
     def _lay_out(self, world: World | None, which: Sequence[int]) -> World:
         seeds = [self._seed(b, int(self.number[b])) for b in which]
         self.number[list(which)] += 1
-        make: MapMaker = generate if self.maps is None else OverAndOver(self.maps)
+        make: MapMaker = generate if self.maps is None else partial(over_and_over, self.maps)
         return make(seeds, self.size, self.roster, world, list(which))
 
     def _open(self, which: Sequence[int]) -> None:

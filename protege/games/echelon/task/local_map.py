@@ -38,11 +38,10 @@ class Ground(NamedTuple):
 
 def ground_of(world: World) -> Ground:
     """The same arrays, seen as lists of columns, and no scars."""
-    arrays: list[Any] = [world.blocked, world.opaque, world.toll, world.material]
-    lists = [array.reshape(*array.shape[:-2], -1) for array in arrays]
-    return Ground(
-        *lists, scars=np.zeros(lists[0].shape, np.uint8), size=(world.blocked.shape[2], world.blocked.shape[1])
-    )
+    arrays: tuple[npt.NDArray[Any], ...] = (world.blocked, world.opaque, world.toll, world.material)
+    blocked, opaque, toll, material = (array.reshape(*array.shape[:-2], -1) for array in arrays)
+    size = world.blocked.shape[2], world.blocked.shape[1]
+    return Ground(blocked, opaque, toll, material, scars=np.zeros(blocked.shape, np.uint8), size=size)
 
 
 @kernel

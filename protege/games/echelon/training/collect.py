@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -26,7 +27,7 @@ from protege.games.echelon.task.features import Layout, arrays_of
 from protege.games.echelon.task.rewards import PARTS
 from protege.games.echelon.task.teacher import Teacher
 from protege.games.echelon.training.config import SELF, BadTraining, EchelonConfig, Stage, alone_in
-from protege.games.echelon.world.maps import MapMaker, OpenField, generate
+from protege.games.echelon.world.maps import MapMaker, generate, open_field
 from protege.games.echelon.world.mechs import BLUE, CLASS_NAMES, NOBODY, RED, find_roster
 from protege.games.echelon.world.voxels import World
 from protege.learn.rollout import Field, Fields, Rollout, Shape, Tensors, without_gone
@@ -58,7 +59,7 @@ def maps_of(stage: Stage, seed: int) -> World | None:
     """The maps of a stage that are played over and over; None if every battle has a new one."""
     if stage.ground == "generated" and not stage.maps:
         return None
-    maker: MapMaker = generate if stage.ground == "generated" else OpenField(wall=stage.ground == "wall")
+    maker: MapMaker = generate if stage.ground == "generated" else partial(open_field, wall=stage.ground == "wall")
     seeds = [seed_of(TRAINING, seed, MAPS + n) for n in range(stage.maps or FIELD_MAPS)]
     return maker(seeds, (stage.size, stage.size), stage.roster)
 
@@ -111,7 +112,6 @@ class BattleBatch:
         if alone and not self.mirrored:
             raise BadTraining(f"the sides of roster {stage.roster} differ, so the pupil cannot lead both")
         self.advisor = Teacher(config.advisor) if config.imitation > 0 else None
-        self.advising = True
         # Groups: both teams of the places where both learn, then one of each other place.
         self.battle = np.concatenate([np.repeat(np.arange(alone), 2), np.arange(alone, battles)])
         self.team = np.concatenate([np.tile([BLUE, RED], alone), np.zeros(battles - alone, np.int64)])
@@ -185,18 +185,17 @@ class BattleBatch:
 
     def play(self, network: PilotNetwork, rollout: Rollout, advised: bool = True) -> None:
         """Fill a rollout; `advised`: with advice, if there is an advisor."""
-        self.advising = advised
         self.episodes, self.parts = [], np.zeros(len(PARTS))
         self.simulating_s, began = 0.0, time.thread_time()
         for t in range(rollout.shape.horizon):
-            self._step(network, rollout, *divmod(t, rollout.shape.chunk))
+            self._step(network, rollout, advised, *divmod(t, rollout.shape.chunk))
         for name, array in self._shared(self.arena.observation).items():
             rollout.after[name].copy_(array)
         rollout.remains.copy_(self._of_members(self.arena.observation.alive))
         rollout.potential_after.copy_(self._of_members(self.arena.potential()))
         self.acting_s = time.thread_time() - began - self.simulating_s
 
-    def _step(self, network: PilotNetwork, rollout: Rollout, chunk: int, step: int) -> None:
+    def _step(self, network: PilotNetwork, rollout: Rollout, advised: bool, chunk: int, step: int) -> None:
         """One decision of everybody."""
         arena, at = self.arena, (chunk, slice(None), slice(None), step)
         observations = look(arena.observation, self.rows, self.talk)
@@ -216,7 +215,7 @@ class BattleBatch:
         rollout.numbers["log_prob"][at] = log_prob.reshape(shape)
         write_actions(actions, arena.observation, self.rows, self.actions)
         stored = [(rollout.observations, observations), (rollout.actions, actions)]
-        if self.advisor is not None and self.advising:
+        if self.advisor is not None and advised:
             self.advisor.act(arena.battles, self.learns, self.advised)
             stored.append((rollout.advice, advice_of(self.advised, arena.observation, self.rows, self.talk)))
         for room, values in stored:

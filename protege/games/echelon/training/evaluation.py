@@ -2,6 +2,7 @@
 
 import threading
 import time
+from functools import partial
 from math import ceil, inf
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +16,7 @@ from protege.games.echelon.recordings.recording import Recording, write_recordin
 from protege.games.echelon.rules.battle import BY_ELIMINATION
 from protege.games.echelon.rules.sim import Actions, Battles, Flags
 from protege.games.echelon.training.config import Stage
-from protege.games.echelon.world.maps import MapMaker, OverAndOver, generate
+from protege.games.echelon.world.maps import MapMaker, generate, over_and_over
 from protege.games.echelon.world.mechs import BLUE, NOBODY, find_roster
 from protege.games.echelon.world.voxels import World
 from protege.seeds import EVALUATION, seed_of
@@ -49,7 +50,7 @@ class _Watched:
 
 def setting_of(stage: Stage, maps: World | None) -> Setting:
     """What the battles of a stage have in common, on maps that are played over and over or on new ones."""
-    make: MapMaker = generate if maps is None else OverAndOver(maps)
+    make: MapMaker = generate if maps is None else partial(over_and_over, maps)
     return Setting(stage.roster, (stage.size, stage.size), stage.length, maps=make)
 
 
