@@ -9,7 +9,7 @@ import torch
 from protege import ProtegeError
 from protege.cli import __main__ as cli
 from protege.games.echelon.agents.match import Result, evaluate, find_player
-from protege.games.echelon.agents.pupil import Pupil, load_network, load_pupil
+from protege.games.echelon.agents.pupil import Pupil, load_network
 from protege.games.echelon.rules.battle import BY_ELIMINATION, BY_SCORE
 from protege.games.echelon.training.config import STAGES, Stage
 from protege.games.echelon.training.evaluation import KILL_WITHIN, points_of
@@ -69,7 +69,7 @@ def test_a_short_training_leaves_a_run_that_plays(tmp_path):
     assert list(run.recordings.glob("step-*.rec"))
     found = evaluate("idle", "idle", matches=2, setting=_small())
     assert found["matches"] == 2
-    result = evaluate_pupil(load_pupil(run.last), Stage("1v1", 40, 40, ()), "trivial", matches=2)
+    result = evaluate_pupil(Pupil(load_network(run.last)), Stage("1v1", 40, 40, ()), "trivial", matches=2)
     assert 0.0 <= result["success_low"] <= result["success"] <= result["success_high"] <= 1.0
     player = find_player("pilots", tmp_path)
     assert isinstance(player, Pupil) and player.network.config == TINY.network
@@ -176,7 +176,7 @@ def test_a_network_of_other_observations_is_refused(tmp_path, monkeypatch):
     run = train(TRAINER, replace(TINY, agent_steps=1), Notes(), name="old", folder=tmp_path)
     monkeypatch.setattr("protege.games.echelon.agents.pupil.schema", lambda layout: {"version": "another"})
     with pytest.raises(CheckpointMismatch, match="observations of schema"):
-        load_pupil(run.last)
+        Pupil(load_network(run.last))
 
 
 def test_numbers_that_are_not_finite_end_the_training_and_keep_the_last_checkpoint(tmp_path, monkeypatch):
