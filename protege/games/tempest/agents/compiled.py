@@ -38,10 +38,6 @@ class Plan(NamedTuple):
     factors: tuple[int, int]  # moves are their product; the second is 0 where there is one
     support: Doubles  # (atoms,) returns; a single one where a move has a value and no distribution
     numbers: int  # of a game
-    weights: int
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Plan) and all(np.array_equal(a, b) for a, b in zip(self, other, strict=True))
 
 
 def compiled(network: nn.Module, visible_only: bool = False) -> tuple[Plan, Floats] | None:
@@ -72,7 +68,7 @@ def compiled(network: nn.Module, visible_only: bool = False) -> tuple[Plan, Floa
         support = network.support.double().cpu().numpy()
     weights = np.concatenate(made.weights)
     layers = np.array(made.layers, np.int64)
-    return Plan(lanes, visible_only, layers, advantage, value, factors, support, made.end, len(weights)), weights
+    return Plan(lanes, visible_only, layers, advantage, value, factors, support, made.end), weights
 
 
 class _Maker:
@@ -213,17 +209,15 @@ def _values(layers: Ints, weights: Floats, numbers: Floats, advantage: int, valu
 
 
 class Greedy:
-    """The player that takes the move of the highest value, by compiled code. Weights may be replaced at any time."""
+    """The player that takes the move of the highest value, by compiled code."""
 
     def __init__(self, plan: Plan, weights: Floats):
-        self.plan = plan
-        self.load(weights)
+        self.plan, self.weights = plan, weights
         self._work = np.empty((sum(plan.factors) + 1, len(plan.support)))
         self._room(16)
 
-    def load(self, weights: Floats) -> None:
-        assert weights.shape == (self.plan.weights,) and weights.dtype == np.float32, "weights of another network"
-        self.weights = weights
+    def __reduce__(self) -> tuple[type["Greedy"], tuple[Plan, Floats]]:
+        return Greedy, (self.plan, self.weights)
 
     def _room(self, rows: int) -> None:
         self._numbers = np.empty((rows, self.plan.numbers), np.float32)
