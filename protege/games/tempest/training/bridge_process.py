@@ -226,9 +226,6 @@ class _Players(Agent):
 
 def serve_parent() -> None:
     """The process: a bridge, and what the training says about it until it says no more."""
-    import torch
-
-    torch.set_num_threads(1)
     sys.setswitchinterval(0.0005)  # the bridge's thread waits for the two that talk to the training
     inbox, outbox = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever is printed here goes elsewhere
@@ -311,7 +308,7 @@ class BridgeProcess:
         # In a session of its own, so that Ctrl-C reaches the training alone, which then ends this.
         self._process = subprocess.Popen(
             [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            start_new_session=os.name != "nt",
+            start_new_session=os.name != "nt", env=os.environ | {"OMP_NUM_THREADS": "1"},
         )  # fmt: skip
         self.pid = self._process.pid
         with suppress(OSError):  # it has died already, which the reader notices

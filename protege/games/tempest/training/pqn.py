@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from protege.games.tempest.agents.network import FEATURES, Pupil, ValueNetwork, see
+from protege.games.tempest.agents.lanes import FEATURES, see
+from protege.games.tempest.agents.network import Pupil, ValueNetwork
 from protege.games.tempest.task.actions import joint_actions, random_actions
 from protege.games.tempest.training.config import TempestConfig
 from protege.games.tempest.training.session import Played, TempestSession

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from protege.games.tempest.agents import network as lanes
+from protege.games.tempest.agents import lanes
 from protege.games.tempest.agents.attention import attention_report
 from protege.games.tempest.agents.rainbow import RainbowPupil, build_network, shape_of
 from protege.games.tempest.task import actions

@@ -4,6 +4,7 @@ A source is told which pupil plays and how it explores (`follow`), and hands out
 the order of each stream. Nothing after it can tell which one it has.
 """
 
+import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -167,6 +168,14 @@ class SimulatorSource:
         """There is nothing to let go of."""
 
 
+def _portable(pupil: RainbowPupil) -> Any:
+    """A player for another process: compiled, or torch on its CPU."""
+    made = quick(pupil)
+    if made is pupil and pupil.network.support.device.type != "cpu":
+        return RainbowPupil(copy.deepcopy(pupil.network).cpu())
+    return made
+
+
 class ArcadeSource:
     """Whoever connects to the bridge, which has a process of its own."""
 
@@ -196,7 +205,7 @@ class ArcadeSource:
             return
         if known[0].network is not pupil.network:
             self.installed += 1
-            self.bridge.install(PUPIL, self.installed, quick(pupil))
+            self.bridge.install(PUPIL, self.installed, _portable(pupil))
         if known[1] != explore:
             self.bridge.explore(PUPIL, explore)
 
@@ -211,7 +220,7 @@ class ArcadeSource:
         pupil, explore = self.player
         self.bridge = BridgeProcess(
             self.setup,
-            quick(pupil),
+            _portable(pupil),
             explore=explore,
             tell=self.context.note,
             save=lambda: self.context.run.send("save"),
