@@ -152,11 +152,13 @@ class RainbowSession(TempestSession):
     def figures(self) -> Figures:
         scheduled = self.scheduled()
         renamed = {"steps": "replay_size", "dropped": "dropped"}
+        found = self.source.figures()
+        self.helpers_cpu_s = self.source.cpu_s()
         memory = {renamed.get(name, f"replay_{name}"): value for name, value in self.replay.figures().items()}
         return (
             super().figures()
             | memory
-            | self.source.figures()
+            | found
             | {
                 "epsilon": self.controls.epsilon(scheduled),
                 "teacher_fraction": self.controls.teacher(scheduled),

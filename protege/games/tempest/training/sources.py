@@ -58,6 +58,7 @@ class Source(Protocol):
     def learned(self, frames: float) -> None: ...  # so many more have had their updates
     def drain(self, ahead: Sequence[Experience]) -> Sequence[Experience]: ...  # stop playing; what is left
     def figures(self) -> Figures: ...  # to log
+    def cpu_s(self) -> float: ...  # processor time of other processes, as of the last figures
     def state(self) -> dict[str, Any] | None: ...  # what a checkpoint keeps of the games, if anything
     def restore(self, state: Mapping[str, Any] | None, top_level: int) -> None: ...  # of this source or of another one
     def close(self) -> None: ...
@@ -148,6 +149,9 @@ class SimulatorSource:
     def drain(self, ahead: Sequence[Experience]) -> Sequence[Experience]:
         return ()  # a resumed run plays them again
 
+    def cpu_s(self) -> float:
+        return 0.0  # this process alone
+
     def figures(self) -> Figures:
         return {}
 
@@ -196,7 +200,7 @@ class ArcadeSource:
         self.frames_learned = 0.0  # of those that came from this process
         self.deaths: list[float] = []
         self.before = Status()
-        self.cpu_s = 0.0  # of the bridge's processes
+        self.dead_cpu_s = 0.0  # processor time of bridges that died
         self.bridge: BridgeProcess
 
     def follow(self, pupil: RainbowPupil, explore: Exploration) -> None:
@@ -243,7 +247,7 @@ class ArcadeSource:
             raise ProtegeError(f"the bridge's process ended {MOST_DEATHS} times in a minute, with code {code}")
         self.context.note(f"the bridge's process ended, with code {code}: it is started again", event="bridge died")
         self.streams += self.setup.listening.most_clients
-        self.frames_learned, self.cpu_s, self.before = 0.0, self.cpu_s + self.before.cpu_s, Status()
+        self.frames_learned, self.dead_cpu_s, self.before = 0.0, self.cpu_s(), Status()
         self._start()
 
     def _fetch(self, least: int = 0, seconds: float = 0.0) -> Played:
@@ -265,6 +269,9 @@ class ArcadeSource:
     def learned(self, frames: float) -> None:
         self.frames_learned += frames
         self.bridge.learned(int(self.frames_learned))
+
+    def cpu_s(self) -> float:
+        return self.dead_cpu_s + self.before.cpu_s
 
     def drain(self, ahead: Sequence[Experience]) -> Sequence[Experience]:
         self.bridge.close()
