@@ -48,6 +48,7 @@ class RainbowTraining(NetworkConfig, RainbowConfig):
     zap_penalty: float = -0.05  # reward for a zap that is not let through, paid with the next frame
     warm_frames: int = 100_000  # frames played by the teacher alone, at the start
     warm_updates: int = 1_000  # updates from these alone, before the pupil plays
+    reply_delay: float = 0.5  # seconds that replies to arcade clients wait for due updates, at most; 0 for never
     # save the replay with the checkpoints, so that a resumed run has it (rainbow)
     save_replay: Annotated[bool, tyro.conf.arg(prefix_name=False)] = False
 
@@ -99,8 +100,8 @@ PRESETS: Final = {
     ),
     # Rainbow judged by frames, which emulators make dear. Teacher, cloning and random moves let go after 300,000 real
     # frames, whatever the budget is; only the learning rate falls with it. Samples are drawn uniformly: priorities cost
-    # a quarter of the score here (LOG.md). The support fits the returns of this game, with atoms 1 apart, and the player
-    # that is measured is an average of the weights.
+    # a quarter of the score here (LOG.md). The support fits the returns of this game, with atoms 1 apart, and the
+    # player that is measured is an average of the weights.
     "laptop": TempestConfig(
         rainbow=RainbowTraining(
             learning_rate=2.5e-4,

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from protege.games.tempest.agents.network import FEATURES, Pupil, ValueNetwork, see
+from protege.games.tempest.agents.lanes import FEATURES, see
+from protege.games.tempest.agents.network import Pupil, ValueNetwork
 from protege.games.tempest.task.actions import joint_actions, random_actions
 from protege.games.tempest.training.config import TempestConfig
 from protege.games.tempest.training.session import Played, TempestSession
@@ -34,7 +35,7 @@ class PQNSession(TempestSession):
         self.source = Simulator(c.games, config.starts, seed=config.seed, shaping=config.shaping)
         self.after: dict[str, Any] | None = None  # the games' state before what is learned from next
         self.player = self.network if config.deterministic else copy.deepcopy(self.network)
-        self.acting_s = self.rate = 0.0
+        self.rate = 0.0
 
     def begin(self, resumed: bool) -> None:
         if not resumed:
@@ -75,7 +76,7 @@ class PQNSession(TempestSession):
                 room.terminated[t] = frames.terminated
                 source.replace_lost()
         acting = time.thread_time() - began - simulating
-        return Played(room, c.games * c.horizon, source.state(), source.taken_episodes(), simulating, acting)
+        return Played(room, c.games * c.horizon, source.state(), source.taken_episodes(), simulating, acting, c.horizon)
 
     def update(self, experience: Experience) -> Figures:
         assert isinstance(experience, Played)
@@ -85,7 +86,7 @@ class PQNSession(TempestSession):
         figures: Figures = {}
         if self.controls.learning:
             figures = self.learner.update(experience.content, weight)
-        self.after, self.acting_s = experience.after, experience.acting_s
+        self.after = experience.after
         self.accounts.learning += time.thread_time() + self.learner.others_cpu_s - began
         self.note(experience)
         return figures
@@ -97,7 +98,6 @@ class PQNSession(TempestSession):
             "distillation": self.controls.teacher(scheduled),
             "top_level": self.source.top_level,
             "learning_rate": self.rate,
-            "inference_ms": 1000 * self.acting_s / self.own.horizon,
         }
 
     def pupil(self) -> Pupil:

@@ -11,14 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from protege.games.tempest.agents import network as lanes
+from protege.games.tempest.agents import lanes
 from protege.games.tempest.agents.attention import attention_report
 from protege.games.tempest.agents.rainbow import RainbowPupil, build_network, shape_of
-from protege.games.tempest.arcade.streams import Decisions
 from protege.games.tempest.task import actions
-from protege.games.tempest.task.env import Frames
 from protege.games.tempest.task.packing import PACKING
-from protege.games.tempest.training.behaviour import Behaviour
+from protege.games.tempest.training.behaviour import Exploration
 from protege.games.tempest.training.config import TempestConfig
 from protege.games.tempest.training.session import Played, TempestSession
 from protege.games.tempest.training.sources import Source
@@ -53,13 +51,12 @@ class RainbowSession(TempestSession):
         self.learner = Rainbow(network, c, factors=actions.FACTORS, mirror=mirror, threads=self.threads)
         self.replay = Replay(PACKING, c.replay)
         self.drawing = random_stream(config.seed, Purpose.REPLAY)
-        self.behaviour = Behaviour(c, source.random)
         reports: dict[str, Callable[[], Report | str]] = {"replay": self._contents, "flush": self._flush}
         if self.pupil().attends:
             reports["attention"] = self._attention
         self.controls = Controls(c.learning_rate, reports | dict(source.reports), pulse_from=c.pulse_from or None)
         self.position = 0  # frames as the schedules count them
-        self.acting_s = self.bc_weight = 0.0
+        self.bc_weight = 0.0
         self.after: dict[str, Any] | None = None  # the games' state before what is learned from next
         self.saving: threading.Thread | None = None  # the memory, in the background
         self.next_saving = 0.0  # by the clock, unless somebody waits for it
@@ -67,8 +64,9 @@ class RainbowSession(TempestSession):
         self.credit = 0.0  # part of an update that frames so far allow
 
     def begin(self, resumed: bool) -> None:
-        self.source.begin(self._decide, resumed)
         super().begin(resumed)
+        self._follow()
+        self.source.begin(resumed)
 
     def scheduled(self) -> Scheduled:
         c = self.own
@@ -89,12 +87,15 @@ class RainbowSession(TempestSession):
     def collect(self, room: Any) -> Played:
         if self.source.can_wait and self._warming():  # updates from the teacher's frames alone come first
             return Played(room, 0, self.after)
+        self._follow()
         return self.source.collect(room)
 
-    def _decide(self, frames: Frames) -> Decisions:
-        scheduled = self.scheduled()
+    def _follow(self) -> None:
+        """Let the newest weights play, as settings and controls want it now."""
+        c, scheduled = self.own, self.scheduled()
         epsilon, teacher = self.controls.epsilon(scheduled), self.controls.teacher(scheduled)
-        return self.behaviour.decide(frames, self.learner.acting, epsilon=epsilon, teacher=teacher)
+        explore = Exploration(epsilon, teacher, c.zoom_epsilon, c.zoom_teacher, c.zap_gate, c.zap_penalty)
+        self.source.follow(RainbowPupil(self.learner.acting), explore)
 
     def drain(self, ahead: Sequence[Experience]) -> Sequence[Experience]:
         return self.source.drain(ahead)
@@ -118,17 +119,20 @@ class RainbowSession(TempestSession):
         for transitions in self.source.transitions(experience):
             self.replay.add(*transitions)
         self.after = experience.after
-        self.acting_s = experience.acting_s
         self.note(experience)
         budget = self.config.minutes or self.config.frames
         self.position = int(progress * c.schedule_frames) if budget and c.schedule_frames else self.frames
         learner.set_progress(progress if budget else None, self.controls.rate_factor)
         self.bc_weight = c.bc_weight_at(self.position)
         figures: Figures = {}
-        for _ in range(self._due(experience.steps)):
+        due = self._due(experience.steps)
+        for _ in range(due):
             batch = self.replay.sample(c.batch, c.beta_at(self.position), self.drawing)
             figures, divergences = learner.update(batch, self.bc_weight)
             self.replay.update(batch.handle, divergences)
+            self.source.learned(experience.steps / due)
+        if not due:
+            self.source.learned(experience.steps)
         self.accounts.learning += time.thread_time() + learner.others_cpu_s - began
         return figures
 
@@ -138,28 +142,30 @@ class RainbowSession(TempestSession):
         if not self.controls.learning or not self._filled():
             self.credit = 0.0
             return 0
-        if self._warming():
-            return WARMING_ROUND
+        if warming := self._warming():
+            if self.source.can_wait:
+                return WARMING_ROUND
         self.credit += frames * c.replay_ratio / c.batch
         due = int(self.credit)
         self.credit -= due
-        return min(self.source.most_updates, due)
+        return min(self.source.most_updates, due) + WARMING_ROUND * warming
 
     def figures(self) -> Figures:
         scheduled = self.scheduled()
         renamed = {"steps": "replay_size", "dropped": "dropped"}
+        found = self.source.figures()
+        self.helpers_cpu_s = self.source.cpu_s()
         memory = {renamed.get(name, f"replay_{name}"): value for name, value in self.replay.figures().items()}
         return (
             super().figures()
             | memory
-            | self.source.figures()
+            | found
             | {
                 "epsilon": self.controls.epsilon(scheduled),
                 "teacher_fraction": self.controls.teacher(scheduled),
                 "bc_weight": self.bc_weight,
                 "top_level": self.source.top_level,
                 "replay_ratio": self.learner.updates * self.own.batch / max(1, self.frames),
-                "inference_ms": 1000 * self.acting_s / self.own.piece,
             }
         )
 

@@ -35,6 +35,7 @@ class Played(Experience):
     episodes: list[Episode] = field(default_factory=list)
     simulating_s: float = 0.0  # processor time
     acting_s: float = 0.0
+    decisions: int = 0  # calls that this time went into, each on many games
 
 
 class Pupil(Protocol):
@@ -116,6 +117,7 @@ class TempestSession(Session):
         self.device = device_of(config)
         self.frames = 0
         self.trailing = 1.0  # what the pupil lacks of the teacher's score, as a fraction
+        self.inference_s = 0.0  # processor time of a decision, lately
         self.teacher = 0.0  # score of the stronger teacher on the games of every evaluation
         self.windows = Windows()
         self.accounts = Accounts(1 if config.deterministic else min(cores, self.threads + 2))
@@ -147,10 +149,13 @@ class TempestSession(Session):
         self.frames += played.steps
         self.windows.add(played.episodes, self.frames)
         self.accounts.acting += played.acting_s
+        if played.decisions:
+            self.inference_s = played.acting_s / played.decisions
         self.accounts.simulating += played.simulating_s
 
     def figures(self) -> Figures:
-        return self.windows.figures() | self.accounts.figures(self.frames, self.learner.updates)
+        found = self.windows.figures() | self.accounts.figures(self.frames, self.learner.updates)
+        return found | {"inference_ms": 1000 * self.inference_s}
 
     def snapshot(self) -> TempestSnapshot:
         return TempestSnapshot(self.pupil(), self)

@@ -1,59 +1,46 @@
 """Where a learner with a memory takes its experience from: the simulator, or arcade clients behind the bridge.
 
-A source asks a policy for moves (`Decide`) and hands out what came of them (`Transitions`), in the order of each
-stream. Nothing after it can tell which one it has.
+A source is told which pupil plays and how it explores (`follow`), and hands out what came of that (`Transitions`), in
+the order of each stream. Nothing after it can tell which one it has.
 """
 
-import threading
+import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from protege import ProtegeError
+from protege.games.tempest.agents.compiled import quick
+from protege.games.tempest.agents.rainbow import RainbowPupil
 from protege.games.tempest.arcade import wire
-from protege.games.tempest.arcade.bridge import Agent, Bridge, BridgeConfig, step_back
-from protege.games.tempest.arcade.streams import Decisions, Game, Places, Steps
+from protege.games.tempest.arcade.bridge import BridgeConfig, step_back
 from protege.games.tempest.task.actions import joint_actions
-from protege.games.tempest.task.env import Frames
 from protege.games.tempest.task.observation import VALUES
-from protege.games.tempest.task.rewards import learned_reward
+from protege.games.tempest.training.behaviour import Behaviour, Exploration
+from protege.games.tempest.training.bridge_process import PUPIL, BridgeProcess, Finished, Setup, Status, Transitions
 from protege.games.tempest.training.config import TempestConfig
 from protege.games.tempest.training.session import Played
-from protege.games.tempest.training.simulator import Episode, Simulator
-from protege.learn.replay import Actor
-from protege.seeds import Purpose, random_stream
+from protege.games.tempest.training.simulator import Simulator
 from protege.train.controls import Report
 from protege.train.session import Context, Experience, Figures
 
 PIECE_FRAMES: Final = 256  # of arcade clients are learned from at a time
 PIECE_SECONDS: Final = 0.25  # or what came in so long
-MOST_UPDATES: Final = 16  # at a time: arcade clients do not wait, so a learner that cannot keep up makes fewer
+MOST_UPDATES: Final = 16  # at a time where arcade clients do not wait: a learner that cannot keep up makes fewer
+MOST_DEATHS: Final = 3  # of the bridge's process within `DEATHS_S` seconds: then something is wrong
+DEATHS_S: Final = 60.0
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
-Decide = Callable[[Frames], Decisions]
-
-
-class Transitions(NamedTuple):
-    """Moves of many streams and what came of each, as the replay takes them."""
-
-    streams: Ints
-    observations: Floats
-    actions: Ints
-    rewards: Floats
-    terminated: npt.NDArray[np.bool_]
-    truncated: npt.NDArray[np.bool_]
-    actors: npt.NDArray[Any]
-    advice: Ints
 
 
 class Source(Protocol):
     """What a session needs of the games, wherever they are played."""
 
-    random: np.random.Generator  # of whoever decides
     title: str  # what is played, in words
     place: str  # and where
     most_updates: int  # that what was collected at a time allows
@@ -63,12 +50,15 @@ class Source(Protocol):
     @property
     def top_level(self) -> int: ...  # highest level at which games start
     def raise_top_level(self, reached: float) -> None: ...  # the pupil reaches this level
-    def begin(self, decide: Decide, resumed: bool) -> None: ...  # get ready to play
+    def follow(self, pupil: RainbowPupil, explore: Exploration) -> None: ...  # who plays from now on, and how
+    def begin(self, resumed: bool) -> None: ...  # get ready to play
     def room(self) -> Any: ...  # for what is collected at a time
     def collect(self, room: Any) -> Played: ...  # play on, or take what was played meanwhile
     def transitions(self, played: Experience) -> Sequence[Transitions]: ...  # what is to be remembered of it
+    def learned(self, frames: float) -> None: ...  # so many more have had their updates
     def drain(self, ahead: Sequence[Experience]) -> Sequence[Experience]: ...  # stop playing; what is left
     def figures(self) -> Figures: ...  # to log
+    def cpu_s(self) -> float: ...  # processor time of other processes, as of the last figures
     def state(self) -> dict[str, Any] | None: ...  # what a checkpoint keeps of the games, if anything
     def restore(self, state: Mapping[str, Any] | None, top_level: int) -> None: ...  # of this source or of another one
     def close(self) -> None: ...
@@ -96,17 +86,19 @@ class SimulatorSource:
     def __init__(self, config: TempestConfig):
         c = self.own = config.rainbow
         self.simulator = Simulator(c.games, config.starts, seed=config.seed, shaping=config.shaping)
-        self.random = self.simulator.random
+        self.behaviour = Behaviour(self.simulator.random)
         self.title = f"{c.games} games, "
         self.reports: Mapping[str, Callable[[], Report | str]] = {}
-        self.decide: Decide
+        self.player: tuple[RainbowPupil, Exploration]
 
     @property
     def top_level(self) -> int:
         return self.simulator.top_level
 
-    def begin(self, decide: Decide, resumed: bool) -> None:
-        self.decide = decide
+    def follow(self, pupil: RainbowPupil, explore: Exploration) -> None:
+        self.player = pupil, explore
+
+    def begin(self, resumed: bool) -> None:
         if not resumed:
             self.simulator.warm_up()
 
@@ -123,11 +115,12 @@ class SimulatorSource:
 
     def collect(self, room: _Slice) -> Played:
         games, simulating, began = self.simulator, 0.0, time.thread_time()
+        pupil, explore = self.player
         games.remember()
         for t in range(self.own.piece):
             room.observations[t] = games.frames.observation
             room.advice[t] = joint_actions(games.frames.advice)
-            decided = self.decide(games.frames)
+            decided = self.behaviour.decide(games.frames, pupil.act, explore)
             room.actions[t], room.actors[t] = decided.actions, decided.actors
             then = time.thread_time()
             frames = games.step(decided.actions)
@@ -137,7 +130,7 @@ class SimulatorSource:
             games.replace_lost()
         acting = time.thread_time() - began - simulating
         steps = self.own.piece * self.own.games
-        return Played(room, steps, games.state(), games.taken_episodes(), simulating, acting)
+        return Played(room, steps, games.state(), games.taken_episodes(), simulating, acting, self.own.piece)
 
     def transitions(self, played: Experience) -> Sequence[Transitions]:
         if not played.steps:
@@ -150,8 +143,14 @@ class SimulatorSource:
         )
         return (Transitions(streams, observations, actions, rewards, terminated, never, actors, advice),)
 
+    def learned(self, frames: float) -> None:
+        """The games wait anyway."""
+
     def drain(self, ahead: Sequence[Experience]) -> Sequence[Experience]:
         return ()  # a resumed run plays them again
+
+    def cpu_s(self) -> float:
+        return 0.0  # this process alone
 
     def figures(self) -> Figures:
         return {}
@@ -173,127 +172,131 @@ class SimulatorSource:
         """There is nothing to let go of."""
 
 
-class _Clients(Agent):
-    """Plays the clients, in the bridge's thread, and keeps what came of it until it is fetched."""
-
-    def __init__(self, source: "ArcadeSource", places: int, name: str):
-        self.source, self.name = source, name
-        self.arrived = threading.Condition()
-        self.transitions: list[Transitions] = []
-        self.frames = 0
-        self.episodes: list[Episode] = []
-        self.life_frames, self.life_reward = np.zeros(places, np.int64), np.zeros(places)
-        self.levels = np.ones(places, np.int64)
-        self.acting_s = 0.0
-
-    def control(self, actor: int) -> str:
-        return Actor(actor).name.lower()
-
-    def decide(self, frames: Frames, clients: Places) -> Decisions:
-        began = time.thread_time()
-        decided = self.source.decide(frames)
-        self.levels[clients] = frames.level
-        self.acting_s += time.thread_time() - began
-        return decided
-
-    def learn(self, steps: Steps) -> None:
-        played = ~steps.truncated
-        clients = steps.clients[played]
-        self.life_frames[clients] += 1
-        self.life_reward[clients] += steps.objectives[played]
-        rewards = learned_reward(steps.objectives, steps.rewards, self.source.shaping) + steps.penalties
-        made = Transitions(
-            steps.clients, steps.observations, steps.actions, rewards, steps.terminated, steps.truncated,
-            np.maximum(steps.actors, Actor.PUPIL), steps.advice,
-        )  # fmt: skip
-        with self.arrived:
-            for c in steps.clients[steps.terminated].tolist():
-                self.episodes.append(Episode(int(self.life_frames[c]), float(self.life_reward[c]), int(self.levels[c])))
-            self.transitions.append(made)
-            self.frames += int(played.sum())
-            if self.frames >= PIECE_FRAMES:
-                self.arrived.notify()
-        over = steps.clients[steps.terminated | steps.truncated]
-        self.life_frames[over], self.life_reward[over] = 0, 0.0
-
-    def finish(self, game: Game) -> None:
-        ending = "cut" if game.truncated else "over"
-        self.note(
-            f"client {game.client}: game {ending}, {game.score:,} points, level {game.start_level} to {game.level}"
-        )
-
-    def save(self) -> None:
-        self.source.context.run.send("save")
-
-    def note(self, text: str) -> None:
-        self.source.context.note(text)
-
-    def fetch(self) -> Played:
-        """What has come in since the last time, or comes in now."""
-        with self.arrived:
-            self.arrived.wait_for(lambda: self.frames >= PIECE_FRAMES, PIECE_SECONDS)
-            played = Played(self.transitions, self.frames, None, self.episodes, 0.0, self.acting_s)
-            self.transitions, self.frames, self.episodes, self.acting_s = [], 0, [], 0.0
-        return played
+def _portable(pupil: RainbowPupil) -> Any:
+    """A player for another process: compiled, or torch on its CPU."""
+    made = quick(pupil)
+    if made is pupil and pupil.network.support.device.type != "cpu":
+        return RainbowPupil(copy.deepcopy(pupil.network).cpu())
+    return made
 
 
 class ArcadeSource:
-    """Whoever connects to the bridge."""
+    """Whoever connects to the bridge, which has a process of its own."""
 
     place = "on arcade clients, evaluations on the simulator"
-    most_updates = MOST_UPDATES
     can_wait = False
     title = ""
 
     def __init__(self, config: TempestConfig, context: Context, listening: BridgeConfig):
-        self.context, self.listening, self.shaping = context, listening, config.shaping
-        self.random = random_stream(config.seed, Purpose.ARCADE)
+        own = config.rainbow
+        self.context = context
+        self.setup = Setup(replace(listening, hold_s=own.reply_delay), context.run.name, config.seed, config.shaping)
+        self.most_updates = 1 << 30 if own.reply_delay else MOST_UPDATES
         self.top_level = config.starts.top_level
         self.reports: Mapping[str, Callable[[], Report | str]] = {"clients": self._report}
-        self.clients = _Clients(self, listening.most_clients, context.run.name)
-        self.decide: Decide
-        self.bridge: Bridge
+        self.player: tuple[RainbowPupil, Exploration] | None = None
+        self.installed = 0  # players so far
+        self.streams = 0  # number of the first stream: streams of a process that died are never gone on with
+        self.frames_learned = 0.0  # of those that came from this process
+        self.deaths: list[float] = []
+        self.before = Status()
+        self.dead_cpu_s = 0.0  # processor time of bridges that died
+        self.bridge: BridgeProcess
 
-    def begin(self, decide: Decide, resumed: bool) -> None:
-        self.decide = decide
-        self.bridge = Bridge(self.clients, self.listening)
+    def follow(self, pupil: RainbowPupil, explore: Exploration) -> None:
+        known, self.player = self.player, (pupil, explore)
+        if known is None or not hasattr(self, "bridge"):
+            return
+        if known[0].network is not pupil.network:
+            self.installed += 1
+            self.bridge.install(PUPIL, self.installed, _portable(pupil))
+        if known[1] != explore:
+            self.bridge.explore(PUPIL, explore)
+
+    def begin(self, resumed: bool) -> None:
+        self._start()
         step_back()  # whoever calls this learns
-        where = f"{self.listening.host} port {self.bridge.port}"
-        self.context.note(f"bridge: {where}, up to {self.listening.most_clients} clients")
+        listening = self.setup.listening
+        self.context.note(f"bridge: {listening.host} port {self.bridge.port}, up to {listening.most_clients} clients")
+
+    def _start(self) -> None:
+        assert self.player is not None, "somebody must play"
+        pupil, explore = self.player
+        self.bridge = BridgeProcess(
+            self.setup,
+            _portable(pupil),
+            explore=explore,
+            tell=self.context.note,
+            save=lambda: self.context.run.send("save"),
+        )
+        self.setup = replace(self.setup, listening=replace(self.setup.listening, port=self.bridge.port))
 
     def room(self) -> None:
         return None
 
     def collect(self, room: Any) -> Played:
         if not self.bridge.is_alive():
-            self.bridge.close()  # raises what ended it
-        return self.clients.fetch()
+            self._start_again()
+        return self._fetch(PIECE_FRAMES, PIECE_SECONDS)
+
+    def _start_again(self) -> None:
+        """The bridge has died, of which clients know nothing: they connect again by themselves."""
+        code, now = self.bridge.close(), time.monotonic()  # raises what it failed with
+        self.deaths = [then for then in self.deaths if now - then < DEATHS_S] + [now]
+        if len(self.deaths) >= MOST_DEATHS:
+            raise ProtegeError(f"the bridge's process ended {MOST_DEATHS} times in a minute, with code {code}")
+        self.context.note(f"the bridge's process ended, with code {code}: it is started again", event="bridge died")
+        self.streams += self.setup.listening.most_clients
+        self.frames_learned, self.dead_cpu_s, self.before = 0.0, self.cpu_s(), Status()
+        self._start()
+
+    def _fetch(self, least: int = 0, seconds: float = 0.0) -> Played:
+        batch = self.bridge.fetch(least, seconds)
+        for finished in batch.games:
+            self._finish(finished)
+        found = [made._replace(streams=made.streams + self.streams) for made in batch.transitions]
+        return Played(found, batch.frames, None, batch.episodes, 0.0, batch.acting_s, batch.decisions)
+
+    def _finish(self, finished: Finished) -> None:
+        game = finished.game
+        ending, levels = "cut" if game.truncated else "over", f"level {game.start_level} to {game.level}"
+        self.context.note(f"client {game.client}: game {ending}, {game.score:,} points, {levels}")
 
     def transitions(self, played: Experience) -> Sequence[Transitions]:
         found: list[Transitions] = played.content
         return found
 
+    def learned(self, frames: float) -> None:
+        self.frames_learned += frames
+        self.bridge.learned(int(self.frames_learned))
+
+    def cpu_s(self) -> float:
+        return self.dead_cpu_s + self.before.cpu_s
+
     def drain(self, ahead: Sequence[Experience]) -> Sequence[Experience]:
         self.bridge.close()
-        return [*ahead, self.clients.fetch()]
+        return [*ahead, self._fetch()]
 
     def figures(self) -> Figures:
-        clients = self.bridge.clients()
-        refused = sum(self.bridge.tallies[fault] for fault in ("wrong length", *wire.FAULTS))
-        slowest = max((client.latency_ms for client in clients), default=0.0)
-        return {"clients": len(clients), "latency_ms": slowest, "refused": refused}
+        now, before = self.bridge.status(), self.before
+        self.before = now
+        refused = sum(now.tallies[fault] for fault in ("wrong length", *wire.FAULTS))
+        slowest = max((client.latency_ms for client in now.clients), default=0.0)
+        held_ms = 1000 * (now.held_s - before.held_s) / max(1, now.frames - before.frames)
+        return {"clients": len(now.clients), "latency_ms": slowest, "held_ms": held_ms, "refused": refused}
 
     def _report(self) -> Report:
+        now = self.bridge.status()
         rows = [
             [
                 f"{client.place}", client.name or "-", client.address, f"{client.seconds / 60:,.0f}",
                 f"{client.frames_per_s:,.0f}", f"{client.latency_ms:.1f}", f"{client.frames:,}", f"{client.refused:,}",
                 client.activity, f"{client.level}", f"{client.score:,}",
             ]
-            for client in self.bridge.clients()
+            for client in now.clients
         ]  # fmt: skip
         columns = "client name address minutes frames/s ms frames refused now level score".split()
-        so_far = ", ".join(f"{what} {count:,}" for what, count in self.bridge.tallies.copy().items())
+        so_far = ", ".join(f"{what} {count:,}" for what, count in now.tallies.items())
         return Report(f"{len(rows)} clients; so far: {so_far or 'nobody came'}", columns, rows)
 
     def state(self) -> None:
