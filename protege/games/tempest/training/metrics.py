@@ -20,7 +20,10 @@ _COMMON: Final = (
     Metric("eval_ratio", "times", "the score as a multiple of the stronger teacher's", "ratio to teacher", "higher",
            label="ratio"),
     Metric("eval_points_per_life", "points", "points for each life lost in the evaluation", "points per life", "higher",
-           label="evaluation", card=Card("points/life", 9, "plain")),
+           label="evaluation", interval=("eval_points_per_life_low", "eval_points_per_life_high"),
+           card=Card("points/life", 9, "plain")),
+    Metric("eval_points_per_life_low", "points", "lower end of its 95 % interval", "points per life"),
+    Metric("eval_points_per_life_high", "points", "upper end of its 95 % interval", "points per life"),
     Metric("eval_level", "level", "mean level reached in the evaluation", "level reached", "higher",
            label="evaluation", card=Card("level", 8)),
     Metric("training_level", "level", "mean level at which training lives end", "level reached",
@@ -115,6 +118,19 @@ _RAINBOW: Final = (
     Metric("dropped", "steps", "overwritten before they could be sampled", "dropped", "lower",
            column=Column("Drop", 20, 13, 5), card=Card("dropped", 6)),
 )  # fmt: skip
+
+# Whom else a pupil is compared with, where there is such a one.
+COMPARED: Final = {
+    role: (
+        Metric(f"{role}_score", "points", f"{who} in the same kind of games", "score", label=label),
+        Metric(f"{role}_points_per_life", "points", f"{who}: points for each life lost", "points per life",
+               label=label),
+    )
+    for role, who, label in (
+        ("own_teacher", "the teacher of --teacher", "own teacher"),
+        ("start", "the pupil as it was at its start, with --start-from", "start"),
+    )
+}  # fmt: skip
 
 METRICS: Final = {"pqn": _COMMON + _PQN, "rainbow": _COMMON + _RAINBOW}  # by learner
 

@@ -1,28 +1,31 @@
-"""Where a learner with a memory takes its experience from: the simulator, or arcade clients behind the bridge.
+"""Where a learner takes its experience from: the simulator, or arcade clients behind the bridge.
 
-A source asks a policy for moves (`Decide`) and hands out what came of them (`Transitions`), in the order of each
-stream. Nothing after it can tell which one it has.
+A source asks a teacher for advice and a policy for moves (`Decide`), and hands out what came of them, in the order of
+each stream: as `Transitions` for a memory, or as a `Rollout` for a learner without one. Nothing after it can tell which
+source it has.
 """
 
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from protege.games.tempest.agents.players import Player
 from protege.games.tempest.arcade import wire
 from protege.games.tempest.arcade.bridge import Agent, Bridge, BridgeConfig, step_back
 from protege.games.tempest.arcade.streams import Decisions, Game, Places, Steps
-from protege.games.tempest.task.actions import joint_actions
 from protege.games.tempest.task.env import Frames
 from protege.games.tempest.task.observation import VALUES
 from protege.games.tempest.task.rewards import learned_reward
+from protege.games.tempest.training.behaviour import Choices
 from protege.games.tempest.training.config import TempestConfig
-from protege.games.tempest.training.session import Played
+from protege.games.tempest.training.evaluation import Outcome, held_out
 from protege.games.tempest.training.simulator import Episode, Simulator
+from protege.learn.pqn import Rollout
 from protege.learn.replay import Actor
 from protege.seeds import Purpose, random_stream
 from protege.train.controls import Report
@@ -34,7 +37,27 @@ MOST_UPDATES: Final = 16  # at a time: arcade clients do not wait, so a learner 
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
-Decide = Callable[[Frames], Decisions]
+Advise = Callable[[Frames], Ints]
+Decide = Callable[[Frames, Floats, Ints], Choices]  # of frames, what the learner sees of them, and advice
+
+
+class Eyes(NamedTuple):
+    """What a learner keeps of observations."""
+
+    width: int  # numbers
+    see: Callable[[Floats, Floats], None]  # writes what it sees of some observations into an array
+
+
+PLAIN_EYES: Final = Eyes(VALUES, lambda observation, seen: np.copyto(seen, observation))  # all of them
+
+
+@dataclass
+class Played(Experience):
+    """Frames of training games, and the lives that ended in them."""
+
+    episodes: list[Episode] = field(default_factory=list)
+    simulating_s: float = 0.0  # processor time
+    acting_s: float = 0.0
 
 
 class Transitions(NamedTuple):
@@ -63,27 +86,29 @@ class Source(Protocol):
     @property
     def top_level(self) -> int: ...  # highest level at which games start
     def raise_top_level(self, reached: float) -> None: ...  # the pupil reaches this level
-    def begin(self, decide: Decide, resumed: bool) -> None: ...  # get ready to play
+    def begin(self, decide: Decide, advise: Advise, resumed: bool) -> None: ...  # get ready to play
     def room(self) -> Any: ...  # for what is collected at a time
     def collect(self, room: Any) -> Played: ...  # play on, or take what was played meanwhile
     def transitions(self, played: Experience) -> Sequence[Transitions]: ...  # what is to be remembered of it
+    def rollout(self, played: Experience) -> Rollout | None: ...  # the same in columns of one length, if there are any
     def drain(self, ahead: Sequence[Experience]) -> Sequence[Experience]: ...  # stop playing; what is left
     def figures(self) -> Figures: ...  # to log
+    def measure(
+        self, player: Player, others: Mapping[str, Player], measured: dict[str, Outcome], cancelled: threading.Event
+    ) -> Outcome:
+        """Games of a player without exploration; those of others are brought up to date in `measured`."""
+
     def state(self) -> dict[str, Any] | None: ...  # what a checkpoint keeps of the games, if anything
     def restore(self, state: Mapping[str, Any] | None, top_level: int) -> None: ...  # of this source or of another one
     def close(self) -> None: ...
 
 
 @dataclass
-class _Slice:
-    """Some frames of all games; arrays are (frames, games, ...)."""
+class _Piece:
+    """Some frames of all games, and what the learner saw after them; arrays are (frames, games, ...), + one longer."""
 
-    observations: Floats
-    actions: Ints
-    rewards: Floats
-    terminated: npt.NDArray[np.bool_]
+    rollout: Rollout
     actors: npt.NDArray[np.int8]
-    advice: Ints
 
 
 class SimulatorSource:
@@ -93,68 +118,80 @@ class SimulatorSource:
     most_updates = 1 << 30
     can_wait = True
 
-    def __init__(self, config: TempestConfig):
-        c = self.own = config.rainbow
-        self.simulator = Simulator(c.games, config.starts, seed=config.seed, shaping=config.shaping)
+    def __init__(self, config: TempestConfig, eyes: Eyes = PLAIN_EYES):
+        c, self.eyes = config, eyes
+        games, self.piece = (c.pqn.games, c.pqn.horizon) if c.learner == "pqn" else (c.rainbow.games, c.rainbow.piece)
+        self.config, self.simulator = c, Simulator(games, c.starts, seed=c.seed, shaping=c.shaping)
         self.random = self.simulator.random
-        self.title = f"{c.games} games, "
+        self.title = f"{games} games, "
         self.reports: Mapping[str, Callable[[], Report | str]] = {}
         self.decide: Decide
+        self.advise: Advise
 
     @property
     def top_level(self) -> int:
         return self.simulator.top_level
 
-    def begin(self, decide: Decide, resumed: bool) -> None:
-        self.decide = decide
+    def begin(self, decide: Decide, advise: Advise, resumed: bool) -> None:
+        self.decide, self.advise = decide, advise
         if not resumed:
             self.simulator.warm_up()
 
-    def room(self) -> _Slice:
-        t, n = self.own.piece, self.own.games
-        return _Slice(
-            observations=np.zeros((t, n, VALUES), np.float32),
-            actions=np.zeros((t, n), np.int64),
-            rewards=np.zeros((t, n), np.float32),
-            terminated=np.zeros((t, n), np.bool_),
-            actors=np.zeros((t, n), np.int8),
-            advice=np.zeros((t, n), np.int64),
-        )
+    def room(self) -> _Piece:
+        games = len(self.simulator)
+        rollout = Rollout.empty(self.piece, games, self.eyes.width)
+        return _Piece(rollout, np.zeros((self.piece, games), np.int8))
 
-    def collect(self, room: _Slice) -> Played:
-        games, simulating, began = self.simulator, 0.0, time.thread_time()
+    def collect(self, room: _Piece) -> Played:
+        games, piece, simulating, began = self.simulator, room.rollout, 0.0, time.thread_time()
         games.remember()
-        for t in range(self.own.piece):
-            room.observations[t] = games.frames.observation
-            room.advice[t] = joint_actions(games.frames.advice)
-            decided = self.decide(games.frames)
-            room.actions[t], room.actors[t] = decided.actions, decided.actors
+        for t in range(self.piece):
+            self.eyes.see(games.frames.observation, piece.features[t])
+            piece.advice[t] = self.advise(games.frames)
+            chosen = self.decide(games.frames, piece.features[t], piece.advice[t])
+            piece.actions[t], room.actors[t], piece.values[t] = chosen.actions, chosen.actors, chosen.values
             then = time.thread_time()
-            frames = games.step(decided.actions)
+            frames = games.step(chosen.actions)
             simulating += time.thread_time() - then
-            room.rewards[t] = games.rewards() + decided.penalties
-            room.terminated[t] = frames.terminated
+            piece.rewards[t] = games.rewards() + chosen.penalties
+            piece.terminated[t] = frames.terminated
             games.replace_lost()
+        self.eyes.see(games.frames.observation, piece.features[self.piece])
         acting = time.thread_time() - began - simulating
-        steps = self.own.piece * self.own.games
+        steps = self.piece * len(games)
         return Played(room, steps, games.state(), games.taken_episodes(), simulating, acting)
 
     def transitions(self, played: Experience) -> Sequence[Transitions]:
         if not played.steps:
             return ()
-        piece: _Slice = played.content
-        streams = np.tile(np.arange(self.own.games), self.own.piece)
+        piece: _Piece = played.content
+        r = piece.rollout
+        streams = np.tile(np.arange(len(self.simulator)), self.piece)
         never = np.zeros(len(streams), np.bool_)  # games are only replaced where a life, an episode, has ended
         observations, actions, rewards, terminated, actors, advice = (
-            array.reshape(-1, *array.shape[2:]) for array in vars(piece).values()
+            array.reshape(-1, *array.shape[2:])
+            for array in (r.features[:-1], r.actions, r.rewards, r.terminated, piece.actors, r.advice)
         )
         return (Transitions(streams, observations, actions, rewards, terminated, never, actors, advice),)
+
+    def rollout(self, played: Experience) -> Rollout | None:
+        piece: _Piece = played.content
+        piece.rollout.values[-1] = np.nan  # nobody has decided there yet
+        return piece.rollout
 
     def drain(self, ahead: Sequence[Experience]) -> Sequence[Experience]:
         return ()  # a resumed run plays them again
 
     def figures(self) -> Figures:
         return {}
+
+    def measure(
+        self, player: Player, others: Mapping[str, Player], measured: dict[str, Outcome], cancelled: threading.Event
+    ) -> Outcome:
+        for role, other in others.items():
+            if role not in measured:  # the games are the same every time
+                measured[role] = held_out(other, self.config, cancelled)
+        return held_out(player, self.config, cancelled, record=True)
 
     def state(self) -> dict[str, Any]:
         return self.simulator.state()
@@ -191,7 +228,10 @@ class _Clients(Agent):
 
     def decide(self, frames: Frames, clients: Places) -> Decisions:
         began = time.thread_time()
-        decided = self.source.decide(frames)
+        source = self.source
+        advice = source.advise(frames)
+        chosen = source.decide(frames, frames.observation, advice)
+        decided = Decisions(chosen.actions, chosen.actors, chosen.penalties)
         self.levels[clients] = frames.level
         self.acting_s += time.thread_time() - began
         return decided
@@ -246,16 +286,17 @@ class ArcadeSource:
     title = ""
 
     def __init__(self, config: TempestConfig, context: Context, listening: BridgeConfig):
-        self.context, self.listening, self.shaping = context, listening, config.shaping
+        self.config, self.context, self.listening, self.shaping = config, context, listening, config.shaping
         self.random = random_stream(config.seed, Purpose.ARCADE)
         self.top_level = config.starts.top_level
         self.reports: Mapping[str, Callable[[], Report | str]] = {"clients": self._report}
         self.clients = _Clients(self, listening.most_clients, context.run.name)
         self.decide: Decide
+        self.advise: Advise
         self.bridge: Bridge
 
-    def begin(self, decide: Decide, resumed: bool) -> None:
-        self.decide = decide
+    def begin(self, decide: Decide, advise: Advise, resumed: bool) -> None:
+        self.decide, self.advise = decide, advise
         self.bridge = Bridge(self.clients, self.listening)
         step_back()  # whoever calls this learns
         where = f"{self.listening.host} port {self.bridge.port}"
@@ -272,6 +313,9 @@ class ArcadeSource:
     def transitions(self, played: Experience) -> Sequence[Transitions]:
         found: list[Transitions] = played.content
         return found
+
+    def rollout(self, played: Experience) -> Rollout | None:
+        return None
 
     def drain(self, ahead: Sequence[Experience]) -> Sequence[Experience]:
         self.bridge.close()
@@ -295,6 +339,14 @@ class ArcadeSource:
         columns = "client name address minutes frames/s ms frames refused now level score".split()
         so_far = ", ".join(f"{what} {count:,}" for what, count in self.bridge.tallies.copy().items())
         return Report(f"{len(rows)} clients; so far: {so_far or 'nobody came'}", columns, rows)
+
+    def measure(
+        self, player: Player, others: Mapping[str, Player], measured: dict[str, Outcome], cancelled: threading.Event
+    ) -> Outcome:
+        for role, other in others.items():
+            if role not in measured:
+                measured[role] = held_out(other, self.config, cancelled)
+        return held_out(player, self.config, cancelled, record=True)
 
     def state(self) -> None:
         return None

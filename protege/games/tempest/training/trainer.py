@@ -1,18 +1,33 @@
 """How Tempest is learned: the table that the training loop reads."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from protege.games.tempest.agents import network, rainbow
+from protege.games.tempest.agents.network import FEATURES, see
+from protege.games.tempest.agents.rainbow import load_pupil
 from protege.games.tempest.arcade.bridge import BridgeConfig
 from protege.games.tempest.task.env import TASK_VERSION
-from protege.games.tempest.training.config import PRESETS, RENAMED, TempestConfig, check, ignored, upgraded_settings
-from protege.games.tempest.training.metrics import METRICS
+from protege.games.tempest.training.behaviour import Teacher
+from protege.games.tempest.training.config import (
+    PRESETS,
+    RENAMED,
+    SCRIPTED,
+    TempestConfig,
+    check,
+    ignored,
+    settled,
+    upgraded_settings,
+)
+from protege.games.tempest.training.metrics import COMPARED, METRICS
 from protege.games.tempest.training.pqn import PQNSession
 from protege.games.tempest.training.rainbow import RainbowSession
-from protege.games.tempest.training.sources import ArcadeSource, SimulatorSource, Source
+from protege.games.tempest.training.sources import PLAIN_EYES, ArcadeSource, Eyes, SimulatorSource, Source
+from protege.games.tempest.training.starting import find_start
+from protege.runs.metrics import Metric
 from protege.train.session import Context, Session, Trainer
 
 KINDS: Final = {"pqn": network.CHECKPOINT_KIND, "rainbow": rainbow.CHECKPOINT_KIND}  # of checkpoints, by learner
@@ -20,10 +35,24 @@ KINDS: Final = {"pqn": network.CHECKPOINT_KIND, "rainbow": rainbow.CHECKPOINT_KI
 
 def session(config: TempestConfig, context: Context, bridge: BridgeConfig | None = None) -> Session:
     """The learner that the settings name, on the simulator or, with `bridge`, on arcade clients."""
+    config, eyes = settled(config), PLAIN_EYES
     if config.learner == "pqn":
-        return PQNSession(config, context)
-    source: Source = SimulatorSource(config) if bridge is None else ArcadeSource(config, context, bridge)
-    return RainbowSession(config, context, source)
+        eyes = Eyes(FEATURES, partial(see, visible_only=config.visible_only))
+    source: Source = SimulatorSource(config, eyes) if bridge is None else ArcadeSource(config, context, bridge)
+    return PQNSession(config, context, source) if config.learner == "pqn" else RainbowSession(config, context, source)
+
+
+def admit(config: TempestConfig, name: str | None, resume: bool, folder: Path | None) -> None:
+    """Raise if there is no such teacher, or nobody to start from."""
+    Teacher(config.teacher, folder)
+    if config.start_from and not resume:
+        load_pupil(find_start(config.start_from, folder))
+
+
+def metrics(config: TempestConfig) -> Sequence[Metric]:
+    """What is logged: more where there is somebody else to be compared with."""
+    others = ["own_teacher"] * (config.teacher not in SCRIPTED) + ["start"] * bool(config.start_from)
+    return (*METRICS[config.learner], *(metric for other in others for metric in COMPARED[other]))
 
 
 def typical(config: TempestConfig) -> TempestConfig:
@@ -63,12 +92,13 @@ TRAINER: Final = Trainer(
     config=TempestConfig,
     presets=PRESETS,
     learner=lambda config: config.learner,
-    metrics=lambda config: METRICS[config.learner],
+    metrics=metrics,
     score="eval_score",
     session=session,
     kind=lambda config: KINDS[config.learner],
     task_version=TASK_VERSION,
     check=check,
+    admit=admit,
     ignored=ignored,
     typical=typical,
     upgrade=upgrade,
