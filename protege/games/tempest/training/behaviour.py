@@ -1,12 +1,13 @@
 """Who advises a pupil, and who chooses each move of one that learns from a memory: teacher, chance or network."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
-import torch
 
 from protege.games.tempest.agents.players import Player, find_player
+from protege.games.tempest.arcade.streams import Decisions
 from protege.games.tempest.rules import ram
 from protege.games.tempest.task.actions import (
     Ints,
@@ -19,18 +20,21 @@ from protege.games.tempest.task.actions import (
 )
 from protege.games.tempest.task.env import Frames
 from protege.games.tempest.task.observation import GAME_STATE, decode
-from protege.games.tempest.training.config import SCRIPTED, RainbowTraining
-from protege.learn.rainbow import QNetwork
+from protege.games.tempest.training.config import SCRIPTED
 from protege.learn.replay import Actor
 
+Act = Callable[[Frames], Any]  # joint actions (games,) of a player
 
-class Choices(NamedTuple):
-    """The moves of some games."""
 
-    actions: Ints  # joint actions
-    actors: Any  # who chose them
-    penalties: Any = 0.0  # rewards for choosing them
-    values: Any = np.nan  # what the pupil expects of its best moves, if it was asked
+class Exploration(NamedTuple):
+    """How often a move is somebody else's than the pupil's; as it is here, never."""
+
+    epsilon: float = 0.0  # probability of a random move
+    teacher: float = 0.0  # probability of the teacher's move
+    zoom_epsilon: float = 1.0  # factors on these in a zoom
+    zoom_teacher: float = 1.0
+    zap_gate: float = 1.0  # probability that a zap which is not the teacher's is let through
+    zap_penalty: float = 0.0  # reward for one that is not
 
 
 class Teacher:
@@ -47,27 +51,38 @@ class Teacher:
         return nearest_actions(to_commands(self.player.act(frames), len(frames.score)))
 
 
+SCRIPTED_TEACHER: Final = Teacher("teacher")
+
+
 class Behaviour:
-    """Chooses moves: the teacher's, at random, or the network's best; and keeps back zaps that the gate stops."""
+    """Chooses moves: the teacher's, at random, or the pupil's; and keeps back zaps that the gate stops."""
 
-    def __init__(self, config: RainbowTraining, random: np.random.Generator):
-        self.config, self.random = config, random
+    def __init__(self, random: np.random.Generator):
+        self.random = random
 
-    def decide(self, frames: Frames, advice: Ints, network: QNetwork, *, epsilon: float, teacher: float) -> Choices:
-        """What to do in these frames, in which the teacher would take the actions `advice`."""
-        c, count = self.config, len(frames.observation)
+    def decide(
+        self, frames: Frames, act: Act, explore: Exploration, advice: Ints | None = None, greedy: Ints | None = None
+    ) -> Decisions:
+        """What to do in these frames.
+
+        `advice` is what the teacher would do, where that is not the scripted one; `greedy` what `act` would answer,
+        where that is known already.
+        """
+        count = len(frames.observation)
         zoom = decode(frames.observation, GAME_STATE) == ram.ZOOM
         chance = self.random.random((3, count))
-        by_teacher = chance[0] < teacher * np.where(zoom, c.zoom_teacher, 1.0)
-        at_random = ~by_teacher & (chance[1] < epsilon * np.where(zoom, c.zoom_epsilon, 1.0))
-        actions = advice.copy()
+        by_teacher = chance[0] < explore.teacher * np.where(zoom, explore.zoom_teacher, 1.0)
+        at_random = ~by_teacher & (chance[1] < explore.epsilon * np.where(zoom, explore.zoom_epsilon, 1.0))
+        actions = joint_actions(frames.advice) if advice is None else advice.copy()
         actions[at_random] = random_actions(self.random, int(at_random.sum()))
         own = np.flatnonzero(~by_teacher & ~at_random)
-        if len(own):
-            with torch.inference_mode():
-                observations = torch.from_numpy(frames.observation[own]).to(network.support.device)
-                actions[own] = network.expected(network(observations)).argmax(1).cpu().numpy()
-        stopped = ~by_teacher & zaps(actions) & (chance[2] >= c.zap_gate)
+        if greedy is not None:
+            actions[own] = greedy[own]
+        elif len(own) == count:
+            actions = np.array(act(frames), np.int64)
+        elif len(own):
+            actions[own] = act(Frames._make([part[own] for part in frames]))
+        stopped = ~by_teacher & zaps(actions) & (chance[2] >= explore.zap_gate)
         actions[stopped] = without_zap(actions[stopped])
         actors = np.where(by_teacher, Actor.TEACHER, np.where(at_random, Actor.RANDOM, Actor.PUPIL)).astype(np.int8)
-        return Choices(actions, actors, np.where(stopped, np.float32(c.zap_penalty), np.float32(0)))
+        return Decisions(actions, actors, np.where(stopped, np.float32(explore.zap_penalty), np.float32(0)))

@@ -10,15 +10,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from protege.games.tempest.agents.network import CHECKPOINT_KIND, FEATURES, Pupil, ValueNetwork, see
-from protege.games.tempest.task.actions import Ints, random_actions
-from protege.games.tempest.task.env import Floats, Frames
-from protege.games.tempest.training.behaviour import Choices
+from protege.games.tempest.task.env import Floats
+from protege.games.tempest.training.behaviour import Exploration
 from protege.games.tempest.training.config import TempestConfig
 from protege.games.tempest.training.session import TempestSession
 from protege.games.tempest.training.sources import Played, Source
 from protege.games.tempest.training.starting import divergence
 from protege.learn.pqn import PQN, Rollout
-from protege.learn.replay import Actor
 from protege.train.controls import Controls, Scheduled
 from protege.train.session import Context, Experience, Figures
 
@@ -44,19 +42,16 @@ class PQNSession(TempestSession):
         return Scheduled(self.frames, epsilon, c.distillation * self.trailing)
 
     def collect(self, room: Any) -> Played:
+        self.follow()
+        return self.source.collect(room)
+
+    def follow(self) -> None:
         if self.player is not self.network:
             # What the learner is changing meanwhile is copied in between two of its updates or within one: the values
             # of a rollout need not come from one set of weights.
             self.player.load_state_dict(self.network.state_dict())
-        return self.source.collect(room)
-
-    def decide(self, frames: Frames, seen: Floats, advice: Ints) -> Choices:
-        with torch.inference_mode():
-            values, actions = (found.numpy() for found in self.player(torch.from_numpy(seen)).max(1))
-        random = self.source.random
-        strays = random.random(len(seen)) < self.controls.epsilon(self.scheduled())
-        actions[strays] = random_actions(random, int(strays.sum()))
-        return Choices(actions, np.where(strays, Actor.RANDOM, Actor.PUPIL), 0.0, values)
+        epsilon = self.controls.epsilon(self.scheduled())
+        self.source.follow(Pupil(self.player, visible_only=self.config.visible_only), Exploration(epsilon))
 
     def update(self, experience: Experience) -> Figures:
         assert isinstance(experience, Played)

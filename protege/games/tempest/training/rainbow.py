@@ -17,12 +17,11 @@ from protege.games.tempest.agents import network as lanes
 from protege.games.tempest.agents.attention import attention_report
 from protege.games.tempest.agents.rainbow import CHECKPOINT_KIND, RainbowPupil, build_network, shape_of
 from protege.games.tempest.task import actions
-from protege.games.tempest.task.env import Frames
 from protege.games.tempest.task.packing import PACKING
-from protege.games.tempest.training.behaviour import Behaviour, Choices
+from protege.games.tempest.training.behaviour import Exploration
 from protege.games.tempest.training.config import TempestConfig
 from protege.games.tempest.training.session import TempestSession
-from protege.games.tempest.training.sources import Floats, Ints, Played, Source
+from protege.games.tempest.training.sources import Floats, Played, Source
 from protege.games.tempest.training.starting import divergence
 from protege.learn import replay_file
 from protege.learn.rainbow import Mirror, Rainbow
@@ -56,7 +55,6 @@ class RainbowSession(TempestSession):
         self.learner = Rainbow(network, c, factors=actions.FACTORS, mirror=mirror, threads=self.threads)
         self.replay = Replay(PACKING, c.replay)
         self.drawing = random_stream(config.seed, Purpose.REPLAY)
-        self.behaviour = Behaviour(c, source.random)
         reports: dict[str, Callable[[], Report | str]] = {"replay": self._contents, "flush": self._flush}
         if self.pupil().attends:
             reports["attention"] = self._attention
@@ -84,12 +82,14 @@ class RainbowSession(TempestSession):
     def collect(self, room: Any) -> Played:
         if self.source.can_wait and self._warming():  # updates from the teacher's frames alone come first
             return Played(room, 0, self.after)
+        self.follow()
         return self.source.collect(room)
 
-    def decide(self, frames: Frames, seen: Floats, advice: Ints) -> Choices:
-        scheduled = self.scheduled()
+    def follow(self) -> None:
+        c, scheduled = self.own, self.scheduled()
         epsilon, teacher = self.controls.epsilon(scheduled), self.controls.teacher(scheduled)
-        return self.behaviour.decide(frames, advice, self.learner.acting, epsilon=epsilon, teacher=teacher)
+        explore = Exploration(epsilon, teacher, c.zoom_epsilon, c.zoom_teacher, c.zap_gate, c.zap_penalty)
+        self.source.follow(RainbowPupil(self.learner.acting), explore)
 
     def _filled(self) -> bool:
         """There is enough in the memory to learn from."""

@@ -12,11 +12,10 @@ from protege.games.tempest.agents.players import Player, evaluate, find_player
 from protege.games.tempest.agents.rainbow import load_pupil, upgraded_shape
 from protege.games.tempest.task.env import TASK_VERSION
 from protege.games.tempest.task.recordings import SUFFIX
-from protege.games.tempest.training.behaviour import Teacher
 from protege.games.tempest.training.config import SCRIPTED, TempestConfig, device_of
 from protege.games.tempest.training.evaluation import Outcome, Pupil, TempestSnapshot, evaluation_games
 from protege.games.tempest.training.metrics import Accounts, Windows
-from protege.games.tempest.training.sources import Decide, Played, Source
+from protege.games.tempest.training.sources import Played, Source
 from protege.games.tempest.training.starting import distil, find_start
 from protege.learn.state import named_weights
 from protege.machine import usable_cores
@@ -32,7 +31,7 @@ class TempestSession(Session):
 
     learner: Any  # PQN or Rainbow
     kind: str  # of checkpoints
-    decide: Decide
+    follow: Callable[[], None]  # let the newest weights play, as settings and controls want it now
     pupil: Callable[[], Pupil]  # the player to be measured and kept
     distillation_loss: Callable[[Any, Tensor], tuple[Tensor, Tensor]]  # as `distil` wants it
     describe_learner: Callable[[], dict[str, str]]  # network and learner, in words
@@ -46,7 +45,6 @@ class TempestSession(Session):
         self.frames = 0
         self.trailing = 1.0  # what the pupil surely lacks of its teacher's score, as a fraction
         self.teacher = 0.0  # score of the stronger scripted teacher on the games of every evaluation
-        self.tutor = Teacher(config.teacher, context.run.path.parent)
         self.start: Pupil | None = None  # what it began with, where that was not nothing
         self.untested = False  # that has still to be measured, before anything that was learned
         self.best: dict[str, Tensor] | None = None  # weights that are gone back to where learning made them worse
@@ -71,7 +69,8 @@ class TempestSession(Session):
     def begin(self, resumed: bool) -> None:
         if self.config.start_from:
             self._begin_from(resumed)
-        self.source.begin(self.decide, self.tutor.advise, resumed)
+        self.follow()
+        self.source.begin(resumed)
         teachers = [evaluate(name, **evaluation_games(self.config)) for name in SCRIPTED]
         self.teacher = max(found["score_mean"] for found in teachers)
         self.accounts.start(self.frames, self.learner.updates)

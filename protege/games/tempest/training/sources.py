@@ -1,8 +1,8 @@
 """Where a learner takes its experience from: the simulator, or arcade clients behind the bridge.
 
-A source asks a teacher for advice and a policy for moves (`Decide`), and hands out what came of them, in the order of
-each stream: as `Transitions` for a memory, or as a `Rollout` for a learner without one. Nothing after it can tell which
-source it has.
+A source is told which pupil plays and how it explores (`follow`), asks the teacher for advice, and hands out what came
+of that, in the order of each stream: as `Transitions` for a memory, or as a `Rollout` for a learner without one.
+Nothing after it can tell which source it has.
 """
 
 import threading
@@ -21,9 +21,9 @@ from protege.games.tempest.arcade.streams import Decisions, Game, Places, Steps
 from protege.games.tempest.task.env import Frames
 from protege.games.tempest.task.observation import VALUES
 from protege.games.tempest.task.rewards import learned_reward
-from protege.games.tempest.training.behaviour import Choices
+from protege.games.tempest.training.behaviour import SCRIPTED_TEACHER, Behaviour, Exploration, Teacher
 from protege.games.tempest.training.config import TempestConfig
-from protege.games.tempest.training.evaluation import Outcome, held_out
+from protege.games.tempest.training.evaluation import Outcome, Pupil, held_out
 from protege.games.tempest.training.simulator import Episode, Simulator
 from protege.learn.pqn import Rollout
 from protege.learn.replay import Actor
@@ -37,8 +37,6 @@ MOST_UPDATES: Final = 16  # at a time: arcade clients do not wait, so a learner 
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
-Advise = Callable[[Frames], Ints]
-Decide = Callable[[Frames, Floats, Ints], Choices]  # of frames, what the learner sees of them, and advice
 
 
 class Eyes(NamedTuple):
@@ -46,6 +44,7 @@ class Eyes(NamedTuple):
 
     width: int  # numbers
     see: Callable[[Floats, Floats], None]  # writes what it sees of some observations into an array
+    values: bool = False  # and of what it expects
 
 
 PLAIN_EYES: Final = Eyes(VALUES, lambda observation, seen: np.copyto(seen, observation))  # all of them
@@ -76,7 +75,6 @@ class Transitions(NamedTuple):
 class Source(Protocol):
     """What a session needs of the games, wherever they are played."""
 
-    random: np.random.Generator  # of whoever decides
     title: str  # what is played, in words
     place: str  # and where
     most_updates: int  # that what was collected at a time allows
@@ -86,7 +84,8 @@ class Source(Protocol):
     @property
     def top_level(self) -> int: ...  # highest level at which games start
     def raise_top_level(self, reached: float) -> None: ...  # the pupil reaches this level
-    def begin(self, decide: Decide, advise: Advise, resumed: bool) -> None: ...  # get ready to play
+    def follow(self, pupil: Pupil, explore: Exploration) -> None: ...  # who plays from now on, and how
+    def begin(self, resumed: bool) -> None: ...  # get ready to play
     def room(self) -> Any: ...  # for what is collected at a time
     def collect(self, room: Any) -> Played: ...  # play on, or take what was played meanwhile
     def transitions(self, played: Experience) -> Sequence[Transitions]: ...  # what is to be remembered of it
@@ -118,22 +117,23 @@ class SimulatorSource:
     most_updates = 1 << 30
     can_wait = True
 
-    def __init__(self, config: TempestConfig, eyes: Eyes = PLAIN_EYES):
-        c, self.eyes = config, eyes
+    def __init__(self, config: TempestConfig, teacher: Teacher = SCRIPTED_TEACHER, eyes: Eyes = PLAIN_EYES):
+        c, self.teacher, self.eyes = config, teacher, eyes
         games, self.piece = (c.pqn.games, c.pqn.horizon) if c.learner == "pqn" else (c.rainbow.games, c.rainbow.piece)
         self.config, self.simulator = c, Simulator(games, c.starts, seed=c.seed, shaping=c.shaping)
-        self.random = self.simulator.random
+        self.behaviour = Behaviour(self.simulator.random)
         self.title = f"{games} games, "
         self.reports: Mapping[str, Callable[[], Report | str]] = {}
-        self.decide: Decide
-        self.advise: Advise
+        self.player: tuple[Pupil, Exploration]
 
     @property
     def top_level(self) -> int:
         return self.simulator.top_level
 
-    def begin(self, decide: Decide, advise: Advise, resumed: bool) -> None:
-        self.decide, self.advise = decide, advise
+    def follow(self, pupil: Pupil, explore: Exploration) -> None:
+        self.player = pupil, explore
+
+    def begin(self, resumed: bool) -> None:
         if not resumed:
             self.simulator.warm_up()
 
@@ -144,12 +144,15 @@ class SimulatorSource:
 
     def collect(self, room: _Piece) -> Played:
         games, piece, simulating, began = self.simulator, room.rollout, 0.0, time.thread_time()
+        pupil: Any
+        pupil, explore = self.player
         games.remember()
         for t in range(self.piece):
             self.eyes.see(games.frames.observation, piece.features[t])
-            piece.advice[t] = self.advise(games.frames)
-            chosen = self.decide(games.frames, piece.features[t], piece.advice[t])
-            piece.actions[t], room.actors[t], piece.values[t] = chosen.actions, chosen.actors, chosen.values
+            piece.advice[t] = self.teacher.advise(games.frames)
+            greedy, piece.values[t] = pupil.best(piece.features[t]) if self.eyes.values else (None, np.nan)
+            chosen = self.behaviour.decide(games.frames, pupil.act, explore, piece.advice[t], greedy)
+            piece.actions[t], room.actors[t] = chosen.actions, chosen.actors
             then = time.thread_time()
             frames = games.step(chosen.actions)
             simulating += time.thread_time() - then
@@ -229,9 +232,8 @@ class _Clients(Agent):
     def decide(self, frames: Frames, clients: Places) -> Decisions:
         began = time.thread_time()
         source = self.source
-        advice = source.advise(frames)
-        chosen = source.decide(frames, frames.observation, advice)
-        decided = Decisions(chosen.actions, chosen.actors, chosen.penalties)
+        pupil, explore = source.player
+        decided = source.behaviour.decide(frames, pupil.act, explore, source.teacher.advise(frames))
         self.levels[clients] = frames.level
         self.acting_s += time.thread_time() - began
         return decided
@@ -285,18 +287,21 @@ class ArcadeSource:
     can_wait = False
     title = ""
 
-    def __init__(self, config: TempestConfig, context: Context, listening: BridgeConfig):
+    def __init__(
+        self, config: TempestConfig, context: Context, listening: BridgeConfig, teacher: Teacher = SCRIPTED_TEACHER
+    ):
         self.config, self.context, self.listening, self.shaping = config, context, listening, config.shaping
-        self.random = random_stream(config.seed, Purpose.ARCADE)
+        self.teacher, self.behaviour = teacher, Behaviour(random_stream(config.seed, Purpose.ARCADE))
         self.top_level = config.starts.top_level
         self.reports: Mapping[str, Callable[[], Report | str]] = {"clients": self._report}
         self.clients = _Clients(self, listening.most_clients, context.run.name)
-        self.decide: Decide
-        self.advise: Advise
+        self.player: tuple[Pupil, Exploration]
         self.bridge: Bridge
 
-    def begin(self, decide: Decide, advise: Advise, resumed: bool) -> None:
-        self.decide, self.advise = decide, advise
+    def follow(self, pupil: Pupil, explore: Exploration) -> None:
+        self.player = pupil, explore
+
+    def begin(self, resumed: bool) -> None:
         self.bridge = Bridge(self.clients, self.listening)
         step_back()  # whoever calls this learns
         where = f"{self.listening.host} port {self.bridge.port}"

@@ -33,7 +33,7 @@ GAMES: Final = 256  # advance together while a network is distilled
 KEPT: Final = 65_536  # frames that are learned from again
 BATCH: Final = 1024
 RATE: Final = 1e-3  # falls to 0
-TEMPERATURE: Final = 0.1  # of the softmax over action values whose divergence is part of the loss, in units of reward
+TEMPERATURE: Final = 0.03  # of the softmax over action values whose divergence is part of the loss, in units of reward
 TOLD_S: Final = 15.0  # between two lines of progress
 
 

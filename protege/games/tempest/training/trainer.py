@@ -28,18 +28,21 @@ from protege.games.tempest.training.rainbow import RainbowSession
 from protege.games.tempest.training.sources import PLAIN_EYES, ArcadeSource, Eyes, SimulatorSource, Source
 from protege.games.tempest.training.starting import find_start
 from protege.runs.metrics import Metric
-from protege.train.session import Context, Session, Trainer
+from protege.train.session import Context, Ignored, Session, Trainer
 
 KINDS: Final = {"pqn": network.CHECKPOINT_KIND, "rainbow": rainbow.CHECKPOINT_KIND}  # of checkpoints, by learner
 
 
 def session(config: TempestConfig, context: Context, bridge: BridgeConfig | None = None) -> Session:
     """The learner that the settings name, on the simulator or, with `bridge`, on arcade clients."""
-    config, eyes = settled(config), PLAIN_EYES
-    if config.learner == "pqn":
-        eyes = Eyes(FEATURES, partial(see, visible_only=config.visible_only))
-    source: Source = SimulatorSource(config, eyes) if bridge is None else ArcadeSource(config, context, bridge)
-    return PQNSession(config, context, source) if config.learner == "pqn" else RainbowSession(config, context, source)
+    config, eyes, without_memory = settled(config), PLAIN_EYES, config.learner == "pqn"
+    if without_memory:
+        eyes = Eyes(FEATURES, partial(see, visible_only=config.visible_only), values=True)
+    teacher = Teacher(config.teacher, context.run.path.parent)
+    source: Source = SimulatorSource(config, teacher, eyes)
+    if bridge is not None:
+        source = ArcadeSource(config, context, bridge, teacher)
+    return PQNSession(config, context, source) if without_memory else RainbowSession(config, context, source)
 
 
 def admit(config: TempestConfig, name: str | None, resume: bool, folder: Path | None) -> None:
@@ -107,6 +110,21 @@ TRAINER: Final = Trainer(
 )
 
 
+def for_clients(config: TempestConfig, *, fresh: bool) -> TempestConfig:
+    """Settings as arcade clients need them: their frames are dear, so a `fresh` run has and keeps a memory."""
+    config = replace(config, deterministic=False)
+    if fresh:
+        config = replace(config, learner="rainbow", rainbow=replace(config.rainbow, save_replay=True))
+    return config
+
+
+def arcade_ignored(config: TempestConfig) -> dict[str, Ignored]:
+    """Settings that have no effect on arcade clients."""
+    own = "clients start their games themselves, and each plays one"
+    found = {flag: Ignored(own, ("--start-level",)) for flag in ("--starts.", "--rainbow.games", "--rainbow.piece")}
+    return ignored(config) | found | {"--deterministic": Ignored("clients keep their own time", ())}
+
+
 def arcade_trainer(bridge: BridgeConfig) -> Trainer:
     """The same on arcade clients that connect to a bridge."""
-    return replace(TRAINER, session=partial(session, bridge=bridge))
+    return replace(TRAINER, session=partial(session, bridge=bridge), ignored=arcade_ignored)

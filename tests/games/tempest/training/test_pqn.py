@@ -26,7 +26,8 @@ def session(epsilon: float = 1.0, seed: int = 3, **starting: Any) -> PQNSession:
     config = replace(TINY, seed=seed, starts=StartConfig(**starting), pqn=replace(TINY.pqn, epsilon=epsilon))
     made = session_of(config, Alone(Path("unused")))
     assert isinstance(made, PQNSession)
-    made.source.begin(made.decide, made.tutor.advise, resumed=True)  # without the teacher's first moves
+    made.follow()
+    made.source.begin(resumed=True)  # without the teacher's first moves
     return made
 
 

@@ -11,10 +11,11 @@ import pytest
 import torch
 
 from protege.games.tempest.agents.rainbow import Body
+from protege.games.tempest.arcade.streams import Decisions
 from protege.games.tempest.rules import ram
-from protege.games.tempest.task.actions import ACTIONS, joint_actions
-from protege.games.tempest.task.env import TASK_VERSION, Games, starts
-from protege.games.tempest.training.behaviour import Behaviour
+from protege.games.tempest.task.actions import ACTIONS
+from protege.games.tempest.task.env import TASK_VERSION, Frames, Games, starts
+from protege.games.tempest.training.behaviour import Behaviour, Exploration
 from protege.games.tempest.training.config import PRESETS, RainbowTraining, TempestConfig
 from protege.games.tempest.training.evaluation import TempestSnapshot
 from protege.games.tempest.training.rainbow import RainbowSession
@@ -45,7 +46,7 @@ CONFIG = TempestConfig(learner="rainbow", frames=10_000, deterministic=True, rai
 def session(folder: Path, **changes: Any) -> RainbowSession:
     config = replace(CONFIG, rainbow=replace(TINY, **changes))
     made = RainbowSession(config, Alone(folder), SimulatorSource(config))
-    made.source.begin(made.decide, made.tutor.advise, resumed=True)  # without the teacher's first moves
+    made.source.begin(resumed=True)  # without the teacher's first moves
     return made
 
 
@@ -53,8 +54,10 @@ def play_and_learn(made: RainbowSession, pieces: int) -> list[dict[str, float]]:
     return [made.update(made.collect(made.room())) for _ in range(pieces)]
 
 
-def behaviour(seed: int = 1, **changes: Any) -> Behaviour:
-    return Behaviour(replace(TINY, **changes), np.random.default_rng(seed))
+def decide(frames: Frames, move: int, epsilon: float, teacher: float, **gate: float) -> Decisions:
+    """What is decided on for a pupil that always makes one move."""
+    explore = Exploration(epsilon, teacher, zoom_epsilon=0.2, zoom_teacher=2.0, **gate)
+    return Behaviour(np.random.default_rng(1)).decide(frames, lambda some: np.full(len(some.score), move), explore)
 
 
 def evaluate(made: RainbowSession, score: float) -> None:
@@ -86,9 +89,7 @@ FIRE, FIRE_AND_ZAP = 2 * 11 + 5, 3 * 11 + 5
 
 
 def test_teacher_chance_and_pupil_choose_in_their_shares(frames):
-    moves, actors, *_ = behaviour().decide(
-        frames, joint_actions(frames.advice), network_that_always_plays(FIRE), epsilon=0.5, teacher=0.4
-    )
+    moves, actors, _ = decide(frames, FIRE, epsilon=0.5, teacher=0.4)
     shares = [float((actors == actor).mean()) for actor in (Actor.TEACHER, Actor.RANDOM, Actor.PUPIL)]
     assert shares == pytest.approx([0.4, 0.3, 0.3], abs=0.03)
     assert (moves[actors == Actor.PUPIL] == FIRE).all()
@@ -99,35 +100,24 @@ def test_teacher_chance_and_pupil_choose_in_their_shares(frames):
 def test_in_a_zoom_the_teacher_says_twice_as_much_and_chance_a_fifth(frames):
     zooming = frames._replace(observation=frames.observation.copy())
     zooming.observation[:, 0] = ram.ZOOM / 36
-    _, actors, *_ = behaviour().decide(
-        zooming, joint_actions(zooming.advice), network_that_always_plays(FIRE), epsilon=0.5, teacher=0.4
-    )
+    _, actors, _ = decide(zooming, FIRE, epsilon=0.5, teacher=0.4)
     shares = [float((actors == actor).mean()) for actor in (Actor.TEACHER, Actor.RANDOM, Actor.PUPIL)]
     assert shares == pytest.approx([0.8, 0.02, 0.18], abs=0.03)
 
 
 def test_a_zap_that_the_gate_stops_is_stored_as_none_and_paid_for_by_that_move(frames):
-    gate = behaviour(zap_gate=0.25)
-    moves, _, penalties, _ = gate.decide(
-        frames, joint_actions(frames.advice), network_that_always_plays(FIRE_AND_ZAP), epsilon=0.0, teacher=0.0
-    )
+    gate = {"zap_gate": 0.25, "zap_penalty": -0.05}
+    moves, _, penalties = decide(frames, FIRE_AND_ZAP, epsilon=0.0, teacher=0.0, **gate)
     assert set(moves.tolist()) == {FIRE, FIRE_AND_ZAP}
     stopped = moves == FIRE
     assert stopped.mean() == pytest.approx(0.75, abs=0.03)
     assert np.array_equal(penalties, np.where(stopped, np.float32(-0.05), np.float32(0)))
-    assert (
-        gate.decide(
-            frames, joint_actions(frames.advice), network_that_always_plays(FIRE), epsilon=0.0, teacher=0.0
-        ).penalties
-        == 0
-    ).all()
+    assert (decide(frames, FIRE, epsilon=0.0, teacher=0.0, **gate).penalties == 0).all()
 
 
 def test_the_teachers_own_zaps_pass_the_gate(frames):
     zapping = frames._replace(advice=np.tile(ACTIONS[FIRE_AND_ZAP], (4000, 1)))
-    moves, *_ = behaviour(zap_gate=0.0).decide(
-        zapping, joint_actions(zapping.advice), network_that_always_plays(FIRE), epsilon=0.0, teacher=1.0
-    )
+    moves, _, _ = decide(zapping, FIRE, epsilon=0.0, teacher=1.0, zap_gate=0.0)
     assert (moves == FIRE_AND_ZAP).all()
 
 

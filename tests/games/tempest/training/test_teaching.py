@@ -80,7 +80,7 @@ def test_advice_is_that_of_whoever_teaches(frames):
 @pytest.mark.parametrize("config", [PQN, RAINBOW], ids=["pqn", "rainbow"])
 def test_both_learners_learn_from_the_advice_of_another_player(config, tmp_path):
     made: Any = session_of(replace(config, teacher=STUBBORN), Alone(tmp_path))
-    made.source.begin(made.decide, made.tutor.advise, resumed=False)
+    made.source.begin(resumed=False)
     made.controls.teacher_mode = "only"
     for _ in range(60):
         figures = made.update(made.collect(made.room()))
