@@ -34,6 +34,7 @@ class PQNSession(TempestSession):
         self.network = ValueNetwork(c.widths)
         self.learner = PQN(self.network, c, self.threads, config.seed)
         self.player = self.network if config.deterministic else copy.deepcopy(self.network)
+        self.followed = -1  # updates that this player has seen
         self.acting_s = self.rate = 0.0
 
     def scheduled(self) -> Scheduled:
@@ -46,10 +47,10 @@ class PQNSession(TempestSession):
         return self.source.collect(room)
 
     def follow(self) -> None:
-        if self.player is not self.network:
+        if self.player is not self.network and self.learner.updates != self.followed:
             # What the learner is changing meanwhile is copied in between two of its updates or within one: the values
             # of a rollout need not come from one set of weights.
-            self.player.load_state_dict(self.network.state_dict())
+            self.player, self.followed = copy.deepcopy(self.network), self.learner.updates
         epsilon = self.controls.epsilon(self.scheduled())
         self.source.follow(Pupil(self.player, visible_only=self.config.visible_only), Exploration(epsilon))
 
