@@ -45,7 +45,7 @@ class TempestSession(Session):
         self.frames = 0
         self.trailing = 1.0  # what the pupil surely lacks of its teacher's score, as a fraction
         self.teacher = 0.0  # score of the stronger scripted teacher on the games of every evaluation
-        self.start: Pupil | None = None  # what it began with, where that was not nothing
+        self.origin: Pupil | None = None  # what it began with, where that was not nothing
         self.untested = False  # that has still to be measured, before anything that was learned
         self.best: dict[str, Tensor] | None = None  # weights that are gone back to where learning made them worse
         self.care = config.start_rate if config.start_from else 1.0  # multiple of the learning rate
@@ -95,7 +95,7 @@ class TempestSession(Session):
             )  # fmt: skip
         if not run.start.is_file():
             return
-        self.start, self.untested = load_pupil(run.start), not resumed
+        self.origin, self.untested = load_pupil(run.start), not resumed
         best = run.best if resumed and run.best.is_file() else run.start
         self.best = weights_under(checkpoints.load(best, kind=self.kind).tensors, "network")
 
@@ -132,8 +132,8 @@ class TempestSession(Session):
 
     def snapshot(self) -> TempestSnapshot:
         first, self.untested = self.untested, False
-        if first and self.start is not None:  # so that it is the best until something better is found
-            return TempestSnapshot(self.start, self, is_start=True)
+        if first and self.origin is not None:  # so that it is the best until something better is found
+            return TempestSnapshot(self.origin, self, is_start=True)
         return TempestSnapshot(self.pupil(), self)
 
     def measure(self, snapshot: TempestSnapshot, cancelled: threading.Event) -> Outcome:
@@ -141,8 +141,8 @@ class TempestSession(Session):
         began, others = time.thread_time(), dict[str, Player]()
         if self.config.teacher not in SCRIPTED:
             others["own_teacher"] = find_player(self.config.teacher, self.context.run.path.parent)
-        if self.start is not None and not snapshot.is_start:
-            others["start"] = self.start
+        if self.origin is not None and not snapshot.is_start:
+            others["start"] = self.origin
         found = self.source.measure(snapshot.pupil, others, self.measured, cancelled)
         if snapshot.is_start:
             self.measured["start"] = found
@@ -165,8 +165,8 @@ class TempestSession(Session):
         if best:
             run = self.context.run
             snapshot.record_best_game(run.recordings / f"best-evaluation{SUFFIX}", run.name)
-            self.best = None if self.start is None else snapshot.pupil.network.state_dict()
-        elif self.start is not None and not snapshot.is_start:
+            self.best = None if self.origin is None else snapshot.pupil.network.state_dict()
+        elif self.origin is not None and not snapshot.is_start:
             self._look_back(snapshot.outcome)
 
     def _look_back(self, outcome: Outcome) -> None:
