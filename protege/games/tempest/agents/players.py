@@ -84,6 +84,7 @@ def _play_out(rows: Rows, manner: int, max_frames: int) -> None:
 
 
 BUILT_IN = {"teacher": QUANTISED, "teacher-full": IN_FULL, "random": RANDOM}
+SCRIPTED: Final = ("teacher", "teacher-full")  # every frame comes with their advice
 CHAMPIONS = {
     name: Path(__file__).parents[1] / "champions" / f"{name}.safetensors" for name in ("champion", "champion-visible")
 }

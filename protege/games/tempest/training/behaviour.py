@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from protege.games.tempest.agents.players import Player, find_player
+from protege.games.tempest.agents.players import SCRIPTED, Player, find_player
 from protege.games.tempest.arcade.streams import Decisions
 from protege.games.tempest.rules import ram
 from protege.games.tempest.task.actions import (
@@ -20,7 +20,6 @@ from protege.games.tempest.task.actions import (
 )
 from protege.games.tempest.task.env import Frames
 from protege.games.tempest.task.observation import GAME_STATE, decode
-from protege.games.tempest.training.config import SCRIPTED
 from protege.learn.replay import Actor
 
 Act = Callable[[Frames], Any]  # joint actions (games,) of a player
@@ -49,6 +48,8 @@ class Teacher:
         if self.player is None:
             return joint_actions(frames.advice)
         return nearest_actions(to_commands(self.player.act(frames), len(frames.score)))
+
+    act = advise
 
 
 SCRIPTED_TEACHER: Final = Teacher("teacher")

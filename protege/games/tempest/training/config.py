@@ -7,6 +7,7 @@ import torch
 import tyro
 
 from protege import ProtegeError
+from protege.games.tempest.agents.players import SCRIPTED
 from protege.games.tempest.agents.rainbow import NetworkConfig
 from protege.games.tempest.training.simulator import StartConfig
 from protege.learn.optimise import find_device
@@ -48,6 +49,7 @@ class RainbowTraining(NetworkConfig, RainbowConfig):
     zap_penalty: float = -0.05  # reward for a zap that is not let through, paid with the next frame
     warm_frames: int = 100_000  # frames played by the teacher alone, at the start
     warm_updates: int = 1_000  # updates from these alone, before the pupil plays
+    reply_delay: float = 0.5  # seconds that replies to arcade clients wait for due updates, at most; 0 for never
     # save the replay with the checkpoints, so that a resumed run has it (rainbow)
     save_replay: Annotated[bool, tyro.conf.arg(prefix_name=False)] = False
 
@@ -76,6 +78,8 @@ class TempestConfig:
     eval_games: int = 60  # held-out games of an evaluation
     eval_frames: int = 25_000  # frames after which these games are truncated
     eval_seconds: float = 60.0  # least time between evaluations
+    client_games: int = 16  # games of an evaluation on arcade clients, and as many of whoever it is compared with
+    client_share: int = 8  # one in so many of their games is played for that while an evaluation is under way
     eval_every: int = 2_000_000  # frames between evaluations of a deterministic run, which ignores the clock
     autosave_seconds: float = 60.0  # time between checkpoints
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"  # where rainbow learns; auto: a GPU if there is one
@@ -107,8 +111,8 @@ PRESETS: Final = {
     ),
     # Rainbow judged by frames, which emulators make dear. Teacher, cloning and random moves let go after 300,000 real
     # frames, whatever the budget is; only the learning rate falls with it. Samples are drawn uniformly: priorities cost
-    # a quarter of the score here (LOG.md). The support fits the returns of this game, with atoms 1 apart, and what is
-    # measured is an average of the weights.
+    # a quarter of the score here (LOG.md). The support fits the returns of this game, with atoms 1 apart, and the
+    # player that is measured is an average of the weights.
     "laptop": TempestConfig(
         rainbow=RainbowTraining(
             learning_rate=2.5e-4,
@@ -161,9 +165,6 @@ PRESETS: Final = {
 }
 
 
-SCRIPTED: Final = ("teacher", "teacher-full")  # every frame comes with their advice
-
-
 def settled(config: TempestConfig) -> TempestConfig:
     """Settings that spoil nothing of what a pupil can do that does not begin from nothing.
 
@@ -188,6 +189,11 @@ def check(config: TempestConfig) -> None:
         raise ProtegeError(
             f"a rollout of {config.pqn.games} games x {config.pqn.horizon} frames is smaller than one minibatch of "
             f"{config.pqn.minibatch}: use more games or a smaller minibatch"
+        )
+    if config.client_games < 2 or config.client_share < 1:
+        raise ProtegeError(
+            "an evaluation on arcade clients takes at least two games, one in one or more: "
+            f"got --client-games {config.client_games}, --client-share {config.client_share}"
         )
     device_of(config)
 

@@ -7,10 +7,10 @@ clients; nothing here can tell.
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +50,10 @@ class Outcome:
     truncated: int
     seconds: float
     detail: str = ""  # what else there is to say
+    busy: bool = True  # whether this kept a core busy for so long
     record: Callable[[Path, Mapping[str, Any]], None] | None = field(default=None, repr=False)  # the best game
+
+    NAMES: ClassVar = ("score", "deaths", "level")  # the arrays
 
     @cached_property
     def figures(self) -> dict[str, float]:
@@ -65,12 +68,12 @@ class Outcome:
 
     def joined(self, other: "Outcome") -> "Outcome":
         """The games of both."""
-        arrays = (np.concatenate(pair) for pair in zip(self.arrays, other.arrays, strict=True))
+        arrays = (np.concatenate([getattr(self, name), getattr(other, name)]) for name in self.NAMES)
         return Outcome(*arrays, self.truncated + other.truncated, self.seconds + other.seconds)
 
-    @property
-    def arrays(self) -> tuple[Floats, Ints, Ints]:
-        return self.score, self.deaths, self.level
+    def newest(self, games: int) -> "Outcome":
+        """The last of its games."""
+        return replace(self, score=self.score[-games:], deaths=self.deaths[-games:], level=self.level[-games:])
 
     def describe(self) -> str:
         """Points per life with their interval."""
@@ -164,7 +167,7 @@ class TempestSnapshot:
             headline=f"{ratio:.1f}x teacher",
             detail=f"median {found['score_median']:,.0f}, best game {best:,}, {outcome.truncated} of "
             f"{len(outcome.score)} cut short; {outcome.detail}",
-            seconds=outcome.seconds,
+            seconds=outcome.seconds if outcome.busy else 0.0,
             about={"frames": self.frame} | {key: found[key] for key in kept},
         )
 

@@ -81,6 +81,15 @@ _PQN: Final = (
            column=_TEACHER_COLUMN, card=_TEACHER_CARD),
 )  # fmt: skip
 
+CLIENTS: Final = (
+    Metric("clients", "", "emulators that play now", "clients",
+           column=Column("Clnt", 11, 21, 4), card=Card("clients", 4)),
+    Metric("latency_ms", "ms", "from the arrival of a client's frame to the reply, the slowest client", "inference",
+           "lower", label="latency"),
+    Metric("held_ms", "ms", "that a reply to a client waited for updates, on average", "inference", label="held back"),
+    Metric("refused", "frames", "invalid ones from clients, which were not learned from", "dropped", "lower"),
+)  # fmt: skip
+
 _RAINBOW: Final = (
     Metric("loss", "nats", "cross-entropy of the predicted return distributions, weighted", "loss", "lower",
            column=_LOSS_COLUMN, card=_LOSS_CARD),
@@ -95,10 +104,6 @@ _RAINBOW: Final = (
     Metric("bc_weight", "weight", "weight of behaviour cloning in the loss", "exploration"),
     Metric("replay_ratio", "1/frame", "how often each frame was learned from, on average", "speed",
            column=Column("Smp/F", 15, 22, 5, mean=True)),
-    Metric("clients", "", "emulators that play now", "clients",
-           column=Column("Clnt", 11, 21, 4), card=Card("clients", 4)),
-    Metric("latency_ms", "ms", "from a client's frame to the reply, the slowest client", "inference", "lower"),
-    Metric("refused", "frames", "invalid ones from clients, which were not learned from", "dropped", "lower"),
     Metric("replay_size", "steps", "in the replay, ready to be sampled", "replay size",
            column=Column("Mem-k", 18, 11, 7, "thousands"), card=Card("replay", 5)),
     Metric("replay_filled", "fraction", "of the replay's capacity: filled", "replay filled"),
@@ -129,10 +134,11 @@ COMPARED: Final = {
     for role, who, label in (
         ("own_teacher", "the teacher of --teacher", "own teacher"),
         ("start", "the pupil as it was at its start, with --start-from", "start"),
+        ("client_teacher", "the teacher, on arcade clients", "teacher on clients"),
     )
 }  # fmt: skip
 
-METRICS: Final = {"pqn": _COMMON + _PQN, "rainbow": _COMMON + _RAINBOW}  # by learner
+METRICS: Final = {"pqn": _COMMON + _PQN, "rainbow": _COMMON + _RAINBOW + CLIENTS}  # by learner
 
 
 class Windows:

@@ -35,7 +35,7 @@ class PQNSession(TempestSession):
         self.learner = PQN(self.network, c, self.threads, config.seed)
         self.player = self.network if config.deterministic else copy.deepcopy(self.network)
         self.followed = -1  # updates that this player has seen
-        self.acting_s = self.rate = 0.0
+        self.rate = 0.0
 
     def scheduled(self) -> Scheduled:
         c = self.own
@@ -63,7 +63,7 @@ class PQNSession(TempestSession):
         rollout = self.source.rollout(experience)
         if self.controls.learning and rollout is not None:
             figures = self.learner.update(rollout, weight)
-        self.acting_s = experience.acting_s
+        self.source.learned(experience.steps)
         self.accounts.learning += time.thread_time() + self.learner.others_cpu_s - began
         self.note(experience)
         return figures
@@ -74,7 +74,6 @@ class PQNSession(TempestSession):
             "epsilon": self.controls.epsilon(scheduled),
             "distillation": self.controls.teacher(scheduled),
             "learning_rate": self.rate,
-            "inference_ms": 1000 * self.acting_s / self.own.horizon,
         }
 
     def pupil(self) -> Pupil:

@@ -60,7 +60,7 @@ class RainbowSession(TempestSession):
             reports["attention"] = self._attention
         self.controls = Controls(c.learning_rate, reports | dict(source.reports), pulse_from=c.pulse_from or None)
         self.position = 0  # frames as the schedules count them
-        self.acting_s = self.bc_weight = 0.0
+        self.bc_weight = 0.0
         self.saving: threading.Thread | None = None  # the memory, in the background
         self.next_saving = 0.0  # by the clock, unless somebody waits for it
         self.unsaved = ""  # why the memory could not be saved, until somebody is told
@@ -109,17 +109,20 @@ class RainbowSession(TempestSession):
         began = time.thread_time() + learner.others_cpu_s
         for transitions in self.source.transitions(experience):
             self.replay.add(*transitions)
-        self.acting_s = experience.acting_s
         self.note(experience)
         budget = self.config.minutes or self.config.frames
         self.position = int(progress * c.schedule_frames) if budget and c.schedule_frames else self.frames
         learner.set_progress(progress if budget else None, self.care * self.controls.rate_factor)
         self.bc_weight = c.bc_weight_at(self.position)
         figures: Figures = {}
-        for _ in range(self._due(experience.steps)):
+        due = self._due(experience.steps)
+        for _ in range(due):
             batch = self.replay.sample(c.batch, c.beta_at(self.position), self.drawing)
             figures, divergences = learner.update(batch, self.bc_weight)
             self.replay.update(batch.handle, divergences)
+            self.source.learned(experience.steps / due)
+        if not due:
+            self.source.learned(experience.steps)
         self.accounts.learning += time.thread_time() + learner.others_cpu_s - began
         return figures
 
@@ -148,7 +151,6 @@ class RainbowSession(TempestSession):
                 "teacher_fraction": self.controls.teacher(scheduled),
                 "bc_weight": self.bc_weight,
                 "replay_ratio": self.learner.updates * self.own.batch / max(1, self.frames),
-                "inference_ms": 1000 * self.acting_s / self.own.piece,
             }
         )
 

@@ -8,11 +8,12 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from protege.games.tempest.agents.players import Player, evaluate, find_player
+from protege.games.tempest.agents.players import SCRIPTED, Player, evaluate
 from protege.games.tempest.agents.rainbow import load_pupil, upgraded_shape
 from protege.games.tempest.task.env import TASK_VERSION
 from protege.games.tempest.task.recordings import SUFFIX
-from protege.games.tempest.training.config import SCRIPTED, TempestConfig, device_of
+from protege.games.tempest.training.behaviour import Teacher
+from protege.games.tempest.training.config import TempestConfig, device_of
 from protege.games.tempest.training.evaluation import Outcome, Pupil, TempestSnapshot, evaluation_games
 from protege.games.tempest.training.metrics import Accounts, Windows
 from protege.games.tempest.training.sources import Played, Source
@@ -45,6 +46,7 @@ class TempestSession(Session):
         self.frames = 0
         self.trailing = 1.0  # what the pupil surely lacks of its teacher's score, as a fraction
         self.teacher = 0.0  # score of the stronger scripted teacher on the games of every evaluation
+        self.inference_s = 0.0  # processor time of a decision, lately
         self.origin: Pupil | None = None  # what it began with, where that was not nothing
         self.untested = False  # that has still to be measured, before anything that was learned
         self.best: dict[str, Tensor] | None = None  # weights that are gone back to where learning made them worse
@@ -69,10 +71,10 @@ class TempestSession(Session):
     def begin(self, resumed: bool) -> None:
         if self.config.start_from:
             self._begin_from(resumed)
-        self.follow()
-        self.source.begin(resumed)
         teachers = [evaluate(name, **evaluation_games(self.config)) for name in SCRIPTED]
         self.teacher = max(found["score_mean"] for found in teachers)
+        self.follow()
+        self.source.begin(resumed)
         self.accounts.start(self.frames, self.learner.updates)
 
     def _begin_from(self, resumed: bool) -> None:
@@ -114,6 +116,8 @@ class TempestSession(Session):
         return self.source.room()
 
     def drain(self, ahead: Sequence[Experience]) -> Sequence[Experience]:
+        if not self.source.can_wait:  # then there are no games for a last evaluation
+            self.finished = "the clients are sent away; the best pupil of the evaluations on them is kept"
         return self.source.drain(ahead)
 
     def note(self, played: Played) -> None:
@@ -122,11 +126,14 @@ class TempestSession(Session):
         self.after = played.after
         self.windows.add(played.episodes, self.frames)
         self.accounts.acting += played.acting_s
+        if played.decisions:
+            self.inference_s = played.acting_s / played.decisions
         self.accounts.simulating += played.simulating_s
 
     def figures(self) -> Figures:
-        rates = self.accounts.figures(self.frames, self.learner.updates)
-        return self.windows.figures() | rates | self.source.figures() | {"top_level": self.source.top_level}
+        found = self.windows.figures() | self.accounts.figures(self.frames, self.learner.updates)
+        found |= self.source.figures() | {"top_level": self.source.top_level}
+        return found | {"inference_ms": 1000 * self.inference_s}
 
     # --- evaluation ---
 
@@ -140,17 +147,19 @@ class TempestSession(Session):
         """Play the games of an evaluation, and those of whoever it is to be compared with; not in the loop's thread."""
         began, others = time.thread_time(), dict[str, Player]()
         if self.config.teacher not in SCRIPTED:
-            others["own_teacher"] = find_player(self.config.teacher, self.context.run.path.parent)
+            others["own_teacher"] = Teacher(self.config.teacher, self.context.run.path.parent)
         if self.origin is not None and not snapshot.is_start:
             others["start"] = self.origin
         found = self.source.measure(snapshot.pupil, others, self.measured, cancelled)
+        if "client_teacher" in self.measured:  # on the clients' own games, which may be others than the simulator's
+            self.teacher = self.measured["client_teacher"].figures["score_mean"]
         if snapshot.is_start:
             self.measured["start"] = found
         self.accounts.evaluating += time.thread_time() - began
         return found
 
     def compared(self) -> Mapping[str, tuple[str, Outcome]]:
-        names = {"own_teacher": self.config.teacher, "start": "its start"}
+        names = {"own_teacher": self.config.teacher, "start": "its start", "client_teacher": "teacher"}
         return {role: (names[role], outcome) for role, outcome in self.measured.items()}
 
     def evaluated(self, snapshot: Snapshot, result: Result, best: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from protege.games.tempest.agents import network, rainbow
 from protege.games.tempest.agents.network import FEATURES, see
+from protege.games.tempest.agents.players import SCRIPTED
 from protege.games.tempest.agents.rainbow import load_pupil
 from protege.games.tempest.arcade.bridge import BridgeConfig
 from protege.games.tempest.task.env import TASK_VERSION
@@ -15,14 +16,13 @@ from protege.games.tempest.training.behaviour import Teacher
 from protege.games.tempest.training.config import (
     PRESETS,
     RENAMED,
-    SCRIPTED,
     TempestConfig,
     check,
     ignored,
     settled,
     upgraded_settings,
 )
-from protege.games.tempest.training.metrics import COMPARED, METRICS
+from protege.games.tempest.training.metrics import CLIENTS, COMPARED, METRICS
 from protege.games.tempest.training.pqn import PQNSession
 from protege.games.tempest.training.rainbow import RainbowSession
 from protege.games.tempest.training.sources import PLAIN_EYES, ArcadeSource, Eyes, SimulatorSource, Source
@@ -38,10 +38,10 @@ def session(config: TempestConfig, context: Context, bridge: BridgeConfig | None
     config, eyes, without_memory = settled(config), PLAIN_EYES, config.learner == "pqn"
     if without_memory:
         eyes = Eyes(FEATURES, partial(see, visible_only=config.visible_only), values=True)
-    teacher = Teacher(config.teacher, context.run.path.parent)
-    source: Source = SimulatorSource(config, teacher, eyes)
     if bridge is not None:
-        source = ArcadeSource(config, context, bridge, teacher)
+        source: Source = ArcadeSource(config, context, bridge, eyes)
+    else:
+        source = SimulatorSource(config, Teacher(config.teacher, context.run.path.parent), eyes)
     return PQNSession(config, context, source) if without_memory else RainbowSession(config, context, source)
 
 
@@ -125,6 +125,13 @@ def arcade_ignored(config: TempestConfig) -> dict[str, Ignored]:
     return ignored(config) | found | {"--deterministic": Ignored("clients keep their own time", ())}
 
 
+def arcade_metrics(config: TempestConfig) -> Sequence[Metric]:
+    """What is logged on arcade clients."""
+    compared = config.teacher in SCRIPTED and not config.start_from
+    found = dict.fromkeys((*metrics(config), *CLIENTS, *COMPARED["client_teacher"] * compared))
+    return tuple(found)
+
+
 def arcade_trainer(bridge: BridgeConfig) -> Trainer:
     """The same on arcade clients that connect to a bridge."""
-    return replace(TRAINER, session=partial(session, bridge=bridge), ignored=arcade_ignored)
+    return replace(TRAINER, session=partial(session, bridge=bridge), ignored=arcade_ignored, metrics=arcade_metrics)

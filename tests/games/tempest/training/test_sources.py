@@ -117,7 +117,7 @@ def test_the_teachers_moves_alone_are_what_a_client_gets_when_it_is_wanted(tmp_p
 
 
 def test_where_clients_do_not_wait_a_learner_that_cannot_keep_up_makes_fewer_updates(tmp_path):
-    made = session(tmp_path)
+    made = session(tmp_path, reply_delay=0.0)
     made.start()
     try:
         play_frames(port_of(made), 80, seed=3)
