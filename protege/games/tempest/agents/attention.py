@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from protege.games.tempest.agents.network import LANES as RELATIVE_LANES
-from protege.games.tempest.agents.network import REACH
+from protege.games.tempest.agents.lanes import LANES as RELATIVE_LANES
+from protege.games.tempest.agents.lanes import REACH
 from protege.games.tempest.rules import ram
 from protege.games.tempest.task import observation as layout
 from protege.learn.rainbow import initialise

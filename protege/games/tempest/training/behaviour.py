@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from protege.games.tempest.agents.greedy import Greedy
 from protege.games.tempest.agents.players import SCRIPTED, Player, find_player
 from protege.games.tempest.arcade.streams import Decisions
 from protege.games.tempest.rules import ram
@@ -39,9 +40,15 @@ class Exploration(NamedTuple):
 class Teacher:
     """Whose advice a pupil learns from: the scripted teacher's, which frames bring along, or any other player's."""
 
-    def __init__(self, name: str, runs: Path | None = None):
-        self.name = name
-        self.player: Player | None = None if name in SCRIPTED else find_player(name, runs)
+    def __init__(self, name: str, runs: Path | None = None, player: Player | None = None):
+        """`player` is the one of this name, where somebody has it already."""
+        self.name, self.runs, self.player = name, runs, player
+        if player is None and name not in SCRIPTED:
+            self.player = find_player(name, runs)
+
+    def __reduce__(self) -> Any:
+        """To another process go compiled players alone; others are made there again."""
+        return Teacher, (self.name, self.runs, self.player if isinstance(self.player, Greedy) else None)
 
     def advise(self, frames: Frames) -> Ints:
         """What it would do in each of these frames: joint actions."""

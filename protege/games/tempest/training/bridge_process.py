@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Any, Final, NamedTuple
 
@@ -25,13 +24,12 @@ import numpy as np
 import numpy.typing as npt
 
 from protege import ProtegeError
-from protege.games.tempest.agents.compiled import quick
 from protege.games.tempest.arcade.bridge import Agent, Bridge, BridgeConfig, ClientStatus, rehearse
 from protege.games.tempest.arcade.streams import Decisions, Game, Places, Steps
 from protege.games.tempest.task.env import Frames
 from protege.games.tempest.task.observation import LEVEL_NUMBER, decode
 from protege.games.tempest.task.rewards import learned_reward
-from protege.games.tempest.training.behaviour import Behaviour, Exploration, Teacher
+from protege.games.tempest.training.behaviour import SCRIPTED_TEACHER, Behaviour, Exploration, Teacher
 from protege.games.tempest.training.simulator import Episode
 from protege.learn.replay import Actor
 from protege.seeds import Purpose, random_stream
@@ -100,8 +98,7 @@ class Setup:
     name: str  # of the player, as a page knows it
     seed: int = 1
     shaping: float = 0.0
-    teacher: str = "teacher"  # who advises; as this is made in the process, it need not go through a pipe
-    runs: Path | None = None  # the folder in which a run's name is looked for
+    teacher: Teacher = SCRIPTED_TEACHER  # who advises
 
 
 def _send(pipe: IO[bytes], message: object) -> None:
@@ -135,9 +132,7 @@ class _Players(Agent):
         self.plan: tuple[int, ...] = (PUPIL,)  # slots of successive games
         self.left: dict[int, int] = {}  # by slot: games that it may still begin, where these are limited
         self.longest = 0  # frames after which games of other slots than the pupil's count as they stand; 0 for never
-        self.teacher = Teacher(setup.teacher, setup.runs)
-        if self.teacher.player is not None:
-            self.teacher.player = quick(self.teacher.player)
+        self.teacher = setup.teacher
         places = setup.listening.most_clients
         self.slots, self.firsts, self.begun, self.lost, self.levels = (np.zeros(places, np.int64) for _ in range(5))
         self.open = np.zeros(places, np.bool_)  # a game of a limited slot has begun and not ended
@@ -264,9 +259,6 @@ class _Players(Agent):
 
 def serve_parent() -> None:
     """The process: a bridge, and what the training says about it until it says no more."""
-    import torch
-
-    torch.set_num_threads(1)
     sys.setswitchinterval(0.0005)  # the bridge's thread waits for the two that talk to the training
     inbox, outbox = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever is printed here goes elsewhere
@@ -349,7 +341,7 @@ class BridgeProcess:
         # In a session of its own, so that Ctrl-C reaches the training alone, which then ends this.
         self._process = subprocess.Popen(
             [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            start_new_session=os.name != "nt",
+            start_new_session=os.name != "nt", env=os.environ | {"OMP_NUM_THREADS": "1"},
         )  # fmt: skip
         self.pid = self._process.pid
         with suppress(OSError):  # it has died already, which the reader notices

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from protege.games.tempest.agents.network import CHECKPOINT_KIND, FEATURES, Pupil, ValueNetwork, see
+from protege.games.tempest.agents.lanes import FEATURES, see
+from protege.games.tempest.agents.network import CHECKPOINT_KIND, Pupil, ValueNetwork
 from protege.games.tempest.task.env import Floats
 from protege.games.tempest.training.behaviour import Exploration
 from protege.games.tempest.training.config import TempestConfig

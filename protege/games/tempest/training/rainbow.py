@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from protege.games.tempest.agents import network as lanes
+from protege.games.tempest.agents import lanes
 from protege.games.tempest.agents.attention import attention_report
 from protege.games.tempest.agents.rainbow import CHECKPOINT_KIND, RainbowPupil, build_network, shape_of
 from protege.games.tempest.task import actions

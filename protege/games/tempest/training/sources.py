@@ -5,6 +5,7 @@ of that, in the order of each stream: as `Transitions` for a memory, or as a `Ro
 Nothing after it can tell which source it has.
 """
 
+import copy
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from protege import ProtegeError
 from protege.games.tempest.agents.compiled import quick
 from protege.games.tempest.agents.players import Player
+from protege.games.tempest.agents.rainbow import RainbowPupil
 from protege.games.tempest.arcade import wire
 from protege.games.tempest.arcade.bridge import BridgeConfig, step_back
 from protege.games.tempest.arcade.streams import Game
@@ -231,6 +233,14 @@ class _Measuring:
         )
 
 
+def _portable(pupil: Any) -> Any:
+    """A player for another process: compiled, or torch on its CPU."""
+    made = quick(pupil)
+    if isinstance(made, RainbowPupil) and made.network.support.device.type != "cpu":
+        return RainbowPupil(copy.deepcopy(made.network).cpu())
+    return made
+
+
 class ArcadeSource:
     """Whoever connects to the bridge, which has a process of its own."""
 
@@ -238,12 +248,15 @@ class ArcadeSource:
     can_wait = False
     title = "arcade clients, "
 
-    def __init__(self, config: TempestConfig, context: Context, listening: BridgeConfig, eyes: Eyes = PLAIN_EYES):
+    def __init__(
+        self, config: TempestConfig, context: Context, listening: BridgeConfig, teacher: Teacher = SCRIPTED_TEACHER,
+        eyes: Eyes = PLAIN_EYES,
+    ):  # fmt: skip
         own = config.rainbow
         self.config, self.context = config, context
         self.setup = Setup(
             replace(listening, hold_s=own.reply_delay), context.run.name, config.seed, config.shaping,
-            config.teacher, context.run.path.parent,
+            Teacher(teacher.name, teacher.runs, quick(teacher.player)),
         )  # fmt: skip
         self.columns = Columns(config.pqn.horizon, eyes.width, eyes.see)
         self.measuring: _Measuring | None = None
@@ -266,7 +279,7 @@ class ArcadeSource:
             return
         if known[0].network is not pupil.network:
             self.installed += 1
-            self.bridge.install(PUPIL, self.installed, quick(pupil))
+            self.bridge.install(PUPIL, self.installed, _portable(pupil))
         if known[1] != explore:
             self.bridge.explore(PUPIL, explore)
 
@@ -281,7 +294,7 @@ class ArcadeSource:
         pupil, explore = self.player
         self.bridge = BridgeProcess(
             self.setup,
-            quick(pupil),
+            _portable(pupil),
             explore=explore,
             tell=self.context.note,
             save=lambda: self.context.run.send("save"),
@@ -366,7 +379,7 @@ class ArcadeSource:
             self.bridge.plan((PUPIL,))
             return
         for slot, (player, explore) in now.players.items():
-            self.bridge.install(slot, now.number, quick(player))
+            self.bridge.install(slot, now.number, _portable(player))
             self.bridge.explore(slot, explore)
         self.bridge.plan((SNAPSHOT, *others, REFERENCE, *others), now.missing(), self.config.eval_frames)
 

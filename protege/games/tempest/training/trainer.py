@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from protege.games.tempest.agents import network, rainbow
-from protege.games.tempest.agents.network import FEATURES, see
+from protege.games.tempest.agents.lanes import FEATURES, see
 from protege.games.tempest.agents.players import SCRIPTED
 from protege.games.tempest.agents.rainbow import load_pupil
 from protege.games.tempest.arcade.bridge import BridgeConfig
@@ -38,10 +38,12 @@ def session(config: TempestConfig, context: Context, bridge: BridgeConfig | None
     config, eyes, without_memory = settled(config), PLAIN_EYES, config.learner == "pqn"
     if without_memory:
         eyes = Eyes(FEATURES, partial(see, visible_only=config.visible_only), values=True)
-    if bridge is not None:
-        source: Source = ArcadeSource(config, context, bridge, eyes)
-    else:
-        source = SimulatorSource(config, Teacher(config.teacher, context.run.path.parent), eyes)
+    teacher = Teacher(config.teacher, context.run.path.parent)
+    source: Source = (
+        SimulatorSource(config, teacher, eyes)
+        if bridge is None
+        else ArcadeSource(config, context, bridge, teacher, eyes)
+    )
     return PQNSession(config, context, source) if without_memory else RainbowSession(config, context, source)
 
 
