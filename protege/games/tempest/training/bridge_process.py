@@ -429,6 +429,7 @@ class BridgeProcess:
 
     def _post(self, kind: Hashable, message: object) -> None:
         with self._writes:
+            self._pending.pop(kind, None)  # so that it comes after what was posted before it
             self._pending[kind] = message
             self._writes.notify()
 
