@@ -260,7 +260,7 @@ def _with_settings(kind: type[Any], help_text: str, words: Sequence[str]) -> typ
         ("run", str | None, field(default=name)),
         preset_field(TRAINER, "settings to start from; a server goes on until it is stopped, or has had its --minutes"),
     ])  # fmt: skip
-    made.typed = tuple(words)  # type: ignore[attr-defined]
+    made.typed = tuple(words)
     return made
 
 

@@ -176,8 +176,8 @@ def settled(config: TempestConfig) -> TempestConfig:
     rainbow = replace(r, warm_frames=0, warm_updates=0, epsilon=min(r.epsilon, r.final_epsilon))
     pqn = replace(p, epsilon_frames=0)
     if config.teacher in SCRIPTED:
-        nothing = dict.fromkeys(("teacher_fraction", "final_teacher_fraction", "bc_weight", "final_bc_weight"), 0.0)
-        rainbow, pqn = replace(rainbow, **nothing), replace(pqn, distillation=0.0)
+        rainbow = replace(rainbow, teacher_fraction=0.0, final_teacher_fraction=0.0, bc_weight=0.0, final_bc_weight=0.0)
+        pqn = replace(pqn, distillation=0.0)
     return replace(config, rainbow=rainbow, pqn=pqn)
 
 

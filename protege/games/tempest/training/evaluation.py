@@ -68,8 +68,8 @@ class Outcome:
 
     def joined(self, other: "Outcome") -> "Outcome":
         """The games of both."""
-        arrays = (np.concatenate([getattr(self, name), getattr(other, name)]) for name in self.NAMES)
-        return Outcome(*arrays, self.truncated + other.truncated, self.seconds + other.seconds)
+        arrays: Any = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in self.NAMES}
+        return replace(self, **arrays, truncated=self.truncated + other.truncated)
 
     def newest(self, games: int) -> "Outcome":
         """The last of its games."""
@@ -116,16 +116,17 @@ def held_out(player: Player, config: TempestConfig, cancelled: threading.Event, 
 
     return Outcome(
         score.astype(np.float64), deaths.sum(1), ended[:, ram.P1_LEVEL].astype(np.int64) + 1, truncated,
-        time.perf_counter() - began, f"lives lost to: {causes}", keep if record else None,
+        time.perf_counter() - began, f"lives lost to: {causes}", record=keep if record else None,
     )  # fmt: skip
 
 
 class Measuring(Protocol):
     """What a snapshot needs to know of its session."""
 
-    step: int
     teacher: float  # score of the stronger scripted teacher
 
+    @property
+    def step(self) -> int: ...
     def measure(self, snapshot: "TempestSnapshot", cancelled: threading.Event) -> Outcome: ...
     def compared(self) -> Mapping[str, tuple[str, Outcome]]: ...  # by role: who else was measured, under which name
 
@@ -144,7 +145,7 @@ class TempestSnapshot:
     def evaluate(self, cancelled: threading.Event) -> Result:
         outcome = self.outcome = self.session.measure(self, cancelled)
         found, teacher = outcome.figures, self.session.teacher
-        self.found, ratio = found, found["score_mean"] / teacher
+        self.found, ratio = found, found["score_mean"] / max(1.0, teacher)
         names = {"eval_score": "score_mean", "eval_points_per_life": "points_per_life"}
         ends = {f"{ours}{end}": f"{theirs}{end}" for ours, theirs in names.items() for end in ("", "_low", "_high")}
         figures = {ours: found[theirs] for ours, theirs in ends.items()}

@@ -169,7 +169,7 @@ class TempestSession(Session):
             teacher = self.measured["own_teacher"].figures["score_mean"]
         # The lower end of the interval: one lucky evaluation must not send the teacher away. And never upwards again:
         # advice that comes back distorts values which have been learned without it.
-        self.trailing = min(self.trailing, max(0.0, 1.0 - snapshot.found["score_mean_low"] / teacher))
+        self.trailing = min(self.trailing, max(0.0, 1.0 - snapshot.found["score_mean_low"] / max(1.0, teacher)))
         self.source.raise_top_level(snapshot.found["level_mean"])
         if best:
             run = self.context.run

@@ -88,7 +88,7 @@ class Source(Protocol):
     def drain(self, ahead: Sequence[Experience]) -> Sequence[Experience]: ...  # stop playing; what is left
     def figures(self) -> Figures: ...  # to log
     def measure(
-        self, player: Player, others: Mapping[str, Player], measured: dict[str, Outcome], cancelled: threading.Event
+        self, player: Pupil, others: Mapping[str, Player], measured: dict[str, Outcome], cancelled: threading.Event
     ) -> Outcome:
         """Games of a player without exploration; those of others are brought up to date in `measured`."""
 
@@ -166,10 +166,8 @@ class SimulatorSource:
         r = piece.rollout
         streams = np.tile(np.arange(len(self.simulator)), self.piece)
         never = np.zeros(len(streams), np.bool_)  # games are only replaced where a life, an episode, has ended
-        observations, actions, rewards, terminated, actors, advice = (
-            array.reshape(-1, *array.shape[2:])
-            for array in (r.features[:-1], r.actions, r.rewards, r.terminated, piece.actors, r.advice)
-        )
+        arrays: tuple[Any, ...] = (r.features[:-1], r.actions, r.rewards, r.terminated, piece.actors, r.advice)
+        observations, actions, rewards, terminated, actors, advice = (a.reshape(-1, *a.shape[2:]) for a in arrays)
         return (Transitions(streams, observations, actions, rewards, terminated, never, actors, advice),)
 
     def rollout(self, played: Experience) -> Rollout | None:
@@ -216,7 +214,7 @@ class _Measuring:
     """An evaluation on the clients that is under way: two slots, and as many games of each."""
 
     number: int  # of the players in its slots
-    players: Mapping[int, tuple[Pupil, Exploration]]  # by slot
+    players: Mapping[int, tuple[Player, Exploration]]  # by slot
     wanted: int  # games of each
     games: dict[int, list[Game]] = field(default_factory=lambda: {SNAPSHOT: [], REFERENCE: []})
     began: float = field(default_factory=time.monotonic)
@@ -350,7 +348,7 @@ class ArcadeSource:
         return self.columns.rollout(-(-self.config.pqn.minibatch // self.config.pqn.horizon))
 
     def measure(
-        self, player: Pupil, others: Mapping[str, Pupil], measured: dict[str, Outcome], cancelled: threading.Event
+        self, player: Pupil, others: Mapping[str, Player], measured: dict[str, Outcome], cancelled: threading.Event
     ) -> Outcome:
         """Some games of the clients, and as many of one other: what it started from, or its teacher."""
         role = next((role for role in ("start", "own_teacher") if role in others), "client_teacher")

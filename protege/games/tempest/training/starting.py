@@ -73,7 +73,8 @@ def distil(
     games = Simulator(GAMES, replace(config.starts, top_level=LAST_LEVEL), seed=config.seed, shaping=0.0)
     games.warm_up()
     seen, worth = np.empty((KEPT, VALUES), np.float32), np.empty((KEPT, len(ACTIONS)), np.float32)
-    adam = torch.optim.Adam(network.parameters())
+    parameters = list(network.parameters())
+    adam = torch.optim.Adam(parameters)
     rounds = -(-config.distil_frames // GAMES)
     agreed, next_told = 0.0, time.monotonic() + TOLD_S
     for number in range(rounds):
@@ -94,9 +95,9 @@ def distil(
         for group in adam.param_groups:
             group["lr"] = RATE * (1.0 - done)
         found, _ = loss(seen[picked], torch.from_numpy(worth[picked]))
-        adam.zero_grad()
-        found.backward()
-        nn.utils.clip_grad_norm_(network.parameters(), 10.0)
+        for parameter, gradient in zip(parameters, torch.autograd.grad(found, parameters), strict=True):
+            parameter.grad = gradient
+        nn.utils.clip_grad_norm_(parameters, 10.0)
         adam.step()
         if time.monotonic() >= next_told:
             next_told = time.monotonic() + TOLD_S

@@ -129,8 +129,7 @@ def arcade_ignored(config: TempestConfig) -> dict[str, Ignored]:
 
 def arcade_metrics(config: TempestConfig) -> Sequence[Metric]:
     """What is logged on arcade clients."""
-    compared = config.teacher in SCRIPTED and not config.start_from
-    found = dict.fromkeys((*metrics(config), *CLIENTS, *COMPARED["client_teacher"] * compared))
+    found = dict.fromkeys((*metrics(config), *CLIENTS, *COMPARED["client_teacher"] * (config.teacher in SCRIPTED)))
     return tuple(found)
 
 

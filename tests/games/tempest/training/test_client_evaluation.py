@@ -184,6 +184,18 @@ def cabinet(port: int, seed: int) -> Callable[[threading.Event], None]:
     return play
 
 
+def short_games(port: int) -> Callable[[threading.Event], None]:
+    """A cabinet whose games last a dozen frames."""
+
+    def play(stop: threading.Event) -> None:
+        talker = Talker(port)
+        while not stop.is_set():
+            talker.game(frames=12)
+        talker.client.close()
+
+    return play
+
+
 @pytest.mark.parametrize("learner", ["pqn", "rainbow"])
 def test_a_run_that_starts_from_another_is_measured_on_the_clients(learner, tmp_path, monkeypatch):
     monkeypatch.setattr("protege.train.loop.LOG_SECONDS", 0.0)
@@ -200,7 +212,7 @@ def test_a_run_that_starts_from_another_is_measured_on_the_clients(learner, tmp_
     try:
         wait_until(lambda: notes.reports or not run.is_alive(), 120.0)
         port = int(next(note for note in notes.notes if note.startswith("bridge: ")).split("port ")[1].split(",")[0])
-        with playing(cabinet(port, 1)):
+        with playing(short_games(port)):
             wait_until(lambda: len(notes.results) >= 3 or not run.is_alive(), 180.0)
     finally:
         if run.is_alive():

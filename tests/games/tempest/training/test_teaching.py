@@ -146,7 +146,8 @@ def test_the_same_network_takes_the_weights_over_and_goes_on_carefully(tmp_path,
     with open_run("r", tmp_path) as found:
         latest = found.metrics.latest()
         assert latest["distillation"].value == 0.0 and latest["epsilon"].value == pytest.approx(0.02)
-        assert 0 < latest["learning_rate"].value <= 0.1 * 1e-3
+        rate = latest["learning_rate"].value
+        assert rate is not None and 0 < rate <= 0.1 * 1e-3
 
 
 def test_another_network_is_distilled(tmp_path):
