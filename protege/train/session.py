@@ -90,6 +90,7 @@ class Session(Protocol):
 
     controls: Controls
     ahead: bool = False  # whether the next experience is collected while the last one is learned from
+    helpers_cpu_s: float = 0.0  # processor time of processes that play for it
     finished: str = ""  # why the training ends before its budget is used up, if it does
 
     @property

@@ -383,6 +383,36 @@ def run_mame(command: Any) -> int:
     return 0
 
 
+@dataclass(frozen=True)
+class Cabinets:
+    """Simulated cabinets that play for a server as emulators do: for trying it without MAME. Ends with Ctrl-C."""
+
+    clients: int = 8  # cabinets, 1 to 36, all in this process
+    host: str = "127.0.0.1"  # the server's address
+    port: int = 9999  # and its port
+    token: str = ""  # the server's token; PROTEGE_TOKEN in the environment keeps it private
+    seed: int = 1  # seed of the games
+    level: int = 1  # the level games start at, unless the server asks for another
+    minutes: float = 0.0  # stop after so many minutes; 0 for no limit
+    frames: int = 0  # stop after so many frames of all cabinets together; 0 for no limit
+    json: bool = False  # also print one flat JSON object on the last line
+
+
+def run_cabinets(command: Cabinets) -> int:
+    from protege.games.tempest.arcade import cabinets
+
+    tell = partial(print, flush=True)
+    given = _chosen(command, "clients", "host", "port", "seed", "level")
+    found = cabinets.run_cabinets(
+        cabinets.Cabinets(**given, token=_token(command), tell=tell), tell=tell, **_chosen(command, "minutes", "frames")
+    )
+    scored = f", {found['score_mean']:,.0f} points on average" if found["games"] else ""
+    rate, spent = f"{found['frames_per_s']:,.0f} frames/s", found["cpu_seconds"] / found["seconds"]
+    print(f"{found['clients']} cabinets: {found['frames']:,} frames, {rate}, {found['games']:,} games{scored}; "
+          f"{100 * spent:.0f} % of a core")  # fmt: skip
+    return print_json(command, found)
+
+
 COMMANDS: Final = {
     "eval": Command(Eval, run_eval),
     "record": Command(Record, run_record),
@@ -391,4 +421,5 @@ COMMANDS: Final = {
     "export": Command(Export, run_export),
     "serve": Command(serve_options, run_serve, pairs=True),
     "mame": Command(mame_options, run_mame, pairs=True),
+    "cabinets": Command(Cabinets, run_cabinets),
 }

@@ -133,6 +133,7 @@ class TempestSession(Session):
     def figures(self) -> Figures:
         found = self.windows.figures() | self.accounts.figures(self.frames, self.learner.updates)
         found |= self.source.figures() | {"top_level": self.source.top_level}
+        self.helpers_cpu_s = self.source.cpu_s()
         return found | {"inference_ms": 1000 * self.inference_s}
 
     # --- evaluation ---

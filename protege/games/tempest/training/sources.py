@@ -92,6 +92,7 @@ class Source(Protocol):
     ) -> Outcome:
         """Games of a player without exploration; those of others are brought up to date in `measured`."""
 
+    def cpu_s(self) -> float: ...  # processor time of other processes, as of the last figures
     def state(self) -> dict[str, Any] | None: ...  # what a checkpoint keeps of the games, if anything
     def restore(self, state: Mapping[str, Any] | None, top_level: int) -> None: ...  # of this source or of another one
     def close(self) -> None: ...
@@ -181,6 +182,9 @@ class SimulatorSource:
     def drain(self, ahead: Sequence[Experience]) -> Sequence[Experience]:
         return ()  # a resumed run plays them again
 
+    def cpu_s(self) -> float:
+        return 0.0  # this process alone
+
     def figures(self) -> Figures:
         return {}
 
@@ -268,7 +272,7 @@ class ArcadeSource:
         self.frames_learned = 0.0  # of those that came from this process
         self.deaths: list[float] = []
         self.before = Status()
-        self.cpu_s = 0.0  # of the bridge's processes
+        self.dead_cpu_s = 0.0  # processor time of bridges that died
         self.bridge: BridgeProcess
 
     def follow(self, pupil: Pupil, explore: Exploration) -> None:
@@ -318,7 +322,7 @@ class ArcadeSource:
         self.context.note(f"the bridge's process ended, with code {code}: it is started again", event="bridge died")
         self.streams += self.setup.listening.most_clients
         self.columns.pending.clear()
-        self.frames_learned, self.cpu_s, self.before = 0.0, self.cpu_s + self.before.cpu_s, Status()
+        self.frames_learned, self.dead_cpu_s, self.before = 0.0, self.cpu_s(), Status()
         self._start()
 
     def _fetch(self, least: int = 0, seconds: float = 0.0) -> Played:
@@ -384,6 +388,9 @@ class ArcadeSource:
     def learned(self, frames: float) -> None:
         self.frames_learned += frames
         self.bridge.learned(int(self.frames_learned))
+
+    def cpu_s(self) -> float:
+        return self.dead_cpu_s + self.before.cpu_s
 
     def drain(self, ahead: Sequence[Experience]) -> Sequence[Experience]:
         self.bridge.close()
