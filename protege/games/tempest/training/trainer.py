@@ -71,7 +71,7 @@ def typical(config: TempestConfig) -> TempestConfig:
         epsilon=c.final_epsilon,
         teacher_fraction=c.final_teacher_fraction,
     )
-    return replace(config, rainbow=typical)
+    return replace(config, rainbow=typical, start_from="")  # an estimate distils nothing
 
 
 def upgrade(state: dict[str, Any]) -> dict[str, Any]:
