@@ -284,7 +284,7 @@ class TokenEncoder(nn.Module):
         lane = torch.cat(
             [observation[:, which] for which in (layout.ENEMY_LANES, layout.ENEMY_SHOT_LANES, layout.SHOT_LANES)], 1
         )
-        about = observation[:, layout.ENEMY_SLOTS].unflatten(1, (ENEMIES, layout.SLOT_VALUES))
+        about = observation[:, layout.ENEMY_SLOTS].reshape(-1, ENEMIES, layout.SLOT_VALUES)
         kind = torch.round(about[..., 0] * layout.KIND_SCALE).long().clamp(0, self.KINDS - 1)
         change = torch.stack([observation[:, layout.LANE_MOTION], observation[:, layout.DEPTH_MOTION]], 2)
         kinds = functional.one_hot(kind, self.KINDS).to(about.dtype)
