@@ -162,8 +162,9 @@ def parse(command: str) -> None:
 
 
 def read(command: Command, words: list[str]) -> None:
+    words = [word for word in words if not command.pairs or word != "--resume"]  # there is no such run here
     kind = command.options if isinstance(command.options, type) else command.options(words)
-    tyro.cli(kind, args=words, config=(FlagCreatePairsOff,))
+    tyro.cli(kind, args=words, config=() if command.pairs else (FlagCreatePairsOff,))
 
 
 def test_every_command_that_is_shown_can_be_read(page, capsys):

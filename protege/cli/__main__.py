@@ -79,7 +79,8 @@ def run(words: Sequence[str]) -> int:
 def run_command(command: Command, name: str, words: Sequence[str], place: str = "") -> int:
     prog = " ".join(["protege", name, *[place] * bool(place)])
     kind = command.options if isinstance(command.options, type) else command.options(words)
-    return command.run(tyro.cli(kind, prog=prog, args=words, config=(FlagCreatePairsOff,)))
+    flags = () if command.pairs else (FlagCreatePairsOff,)
+    return command.run(tyro.cli(kind, prog=prog, args=words, config=flags))
 
 
 def general_commands() -> dict[str, Command]:

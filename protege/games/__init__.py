@@ -38,6 +38,7 @@ class Command:
     # function that makes it from the words.
     options: type[Any] | Callable[[Sequence[str]], type[Any]]
     run: Callable[[Any], int]
+    pairs: bool = False  # flags have opposites, such as --no-save-replay, unless their type says otherwise
 
 
 class Contest(Protocol):

@@ -114,6 +114,7 @@ class Run:
         self.path, self.name = path, path.name
         self.checkpoints = path / "checkpoints"
         self.last, self.best = self.checkpoints / "last.safetensors", self.checkpoints / "best.safetensors"
+        self.start = self.checkpoints / "start.safetensors"  # what it began with, where that was not nothing
         self.replay = self.checkpoints / "replay"
         self.diagnosis = path / "diagnosis.json"
         self.recordings = path / "recordings"

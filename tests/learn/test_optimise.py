@@ -86,7 +86,7 @@ class WithPQN:
         self.learner = PQN(nn.Linear(5, 4), config)
         self.network = self.learner.network
         random = np.random.default_rng(4)
-        self.batch = Rollout.empty(config, 5)
+        self.batch = Rollout.empty(config.horizon, config.games, 5)
         self.batch.features[:], self.batch.rewards[:] = random.random((4, 6, 5)), random.random((3, 6))
         self.batch.actions[:], self.batch.advice[:] = random.integers(0, 4, (2, 3, 6))
 

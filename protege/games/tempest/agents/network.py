@@ -163,6 +163,12 @@ class Pupil:
         see(observation, features, self.visible_only)
         return features
 
+    def best(self, features: Floats) -> tuple[npt.NDArray[np.int64], Floats]:
+        """The best actions (games,) and their values, of features that were made already."""
+        with torch.inference_mode():
+            values, actions = self.network(torch.from_numpy(features)).max(1)
+        return actions.numpy(), values.numpy()
+
     def values(self, observation: Floats) -> Floats:
         """Action values (games, 44)."""
         with torch.inference_mode():

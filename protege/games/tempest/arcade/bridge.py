@@ -134,6 +134,7 @@ class Agent:
     def finish(self, game: Game) -> None: ...  # a game has ended
     def save(self) -> None: ...  # a client asks for a checkpoint
     def note(self, text: str) -> None: ...  # something that a person should read
+    def leave(self, place: int) -> None: ...  # a client has gone
     def look_around(self) -> None: ...  # ten times a second, whether anybody plays or not
 
 
@@ -430,12 +431,12 @@ class Bridge:
         commands = np.zeros((len(places), 3), np.int8)
         if len(frames.score):
             deciding = places[asked]
-            actions, actors, penalties = self.agent.decide(frames, deciding)
-            chosen = to_commands(actions, len(deciding))
-            if np.ndim(actions) == 2:
+            decided = self.agent.decide(frames, deciding)
+            chosen = to_commands(decided.actions, len(deciding))
+            if np.ndim(decided.actions) == 2:
                 chosen = wire.limited(chosen)
-                actions = joint_actions(chosen)
-            self._streams.decided(deciding, actions, actors, penalties)
+                decided = decided._replace(actions=joint_actions(chosen))
+            self._streams.decided(deciding, decided)
             commands[asked] = chosen
         return commands, asked
 
@@ -515,6 +516,7 @@ class Bridge:
             self._strangers.remove(client)
             return
         del self._clients[client.place]
+        self.agent.leave(client.place)
         self._cut(client.place)
         self._suspect_reply_length(client)
 

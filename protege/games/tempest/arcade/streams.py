@@ -67,6 +67,7 @@ class Decisions(NamedTuple):
     actions: Any  # joint actions (clients,), or commands (clients, 3)
     actors: Any  # who chose them: numbers that come back in `Steps`
     penalties: Any = 0.0  # rewards for choosing them, which come back as well
+    advice: Any = None  # what the teacher would have done, where that is not the one inside the client: joint actions
 
 
 @dataclass(frozen=True)
@@ -283,11 +284,13 @@ class Streams:
             frames = Frames._make([part[:looked] for part in frames])
         return steps, asked, frames
 
-    def decided(self, places: Places, actions: npt.ArrayLike, actors: npt.ArrayLike, penalties: npt.ArrayLike) -> None:
-        """The joint actions these clients were told, who chose them, and what that costs."""
-        self.clients["action"][places] = actions
-        self.clients["actor"][places] = actors
-        self.clients["penalty"][places] = penalties
+    def decided(self, places: Places, decided: Decisions) -> None:
+        """The joint actions these clients were told, who chose them, what that costs, and who advised what."""
+        self.clients["action"][places] = decided.actions
+        self.clients["actor"][places] = decided.actors
+        self.clients["penalty"][places] = decided.penalties
+        if decided.advice is not None:
+            self.clients["advice"][places] = decided.advice
 
     def _renumber(self, place: int) -> None:
         self.clients[place]["stream"] = self._next_stream

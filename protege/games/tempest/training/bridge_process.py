@@ -14,7 +14,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import SimpleQueue
@@ -29,7 +29,7 @@ from protege.games.tempest.arcade.streams import Decisions, Game, Places, Steps
 from protege.games.tempest.task.env import Frames
 from protege.games.tempest.task.observation import LEVEL_NUMBER, decode
 from protege.games.tempest.task.rewards import learned_reward
-from protege.games.tempest.training.behaviour import Behaviour, Exploration
+from protege.games.tempest.training.behaviour import SCRIPTED_TEACHER, Behaviour, Exploration, Teacher
 from protege.games.tempest.training.simulator import Episode
 from protege.learn.replay import Actor
 from protege.seeds import Purpose, random_stream
@@ -98,6 +98,7 @@ class Setup:
     name: str  # of the player, as a page knows it
     seed: int = 1
     shaping: float = 0.0
+    teacher: Teacher = SCRIPTED_TEACHER  # who advises
 
 
 def _send(pipe: IO[bytes], message: object) -> None:
@@ -129,8 +130,12 @@ class _Players(Agent):
         self.players: dict[int, tuple[int, Any]] = {}  # by slot: number and player
         self.explorations: dict[int, Exploration] = {}  # by slot
         self.plan: tuple[int, ...] = (PUPIL,)  # slots of successive games
+        self.left: dict[int, int] = {}  # by slot: games that it may still begin, where these are limited
+        self.longest = 0  # frames after which games of other slots than the pupil's count as they stand; 0 for never
+        self.teacher = setup.teacher
         places = setup.listening.most_clients
-        self.slots, self.firsts, self.begun = (np.zeros(places, np.int64) for _ in range(3))
+        self.slots, self.firsts, self.begun, self.lost, self.levels = (np.zeros(places, np.int64) for _ in range(5))
+        self.open = np.zeros(places, np.bool_)  # a game of a limited slot has begun and not ended
         self.life_frames, self.life_reward = [0] * places, [0.0] * places
         self.played = 0  # frames whose outcome is known
         self.learned = 0  # of them, as far as whoever learns has said
@@ -147,31 +152,58 @@ class _Players(Agent):
         began = time.thread_time()
         fresh = clients[frames.frame == 0]
         if len(fresh):
-            self._choose_slots(fresh)
-        slots = self.slots[clients]
+            self._choose_slots(fresh, frames.level[frames.frame == 0])
+        self.lost[clients] += frames.terminated
+        if self.longest:
+            self._cut(frames, clients)
+        slots, scripted = self.slots[clients], self.teacher.player is None
+        advice = None if scripted else self.teacher.advise(frames)
         if (slots == slots[0]).all():
-            decided = self._decide(frames, int(slots[0]))
+            decided = self._decide(frames, int(slots[0]), advice)
         else:
             decided = Decisions(*(np.empty(len(clients), kind) for kind in (np.int64, np.int8, np.float32)))
             for slot in np.unique(slots).tolist():
                 which = slots == slot
-                found = self._decide(Frames._make([part[which] for part in frames]), slot)
-                for whole, part in zip(decided, found, strict=True):
-                    whole[which] = part
+                part = None if advice is None else advice[which]
+                found = self._decide(Frames._make([part[which] for part in frames]), slot, part)
+                for whole, some in zip(decided[:3], found[:3], strict=True):
+                    whole[which] = some
         self.batch.acting_s += time.thread_time() - began
         self.batch.decisions += 1
-        return decided
+        return decided._replace(advice=advice)
 
-    def _decide(self, frames: Frames, slot: int) -> Decisions:
-        return self.behaviour.decide(frames, self.players[slot][1].act, self.explorations.get(slot, Exploration()))
+    def _decide(self, frames: Frames, slot: int, advice: Ints | None) -> Decisions:
+        explore = self.explorations.get(slot, Exploration())
+        return self.behaviour.decide(frames, self.players[slot][1].act, explore, advice)
 
-    def _choose_slots(self, clients: Places) -> None:
+    def _choose_slots(self, clients: Places, levels: Ints) -> None:
         """Whose turn it is in games that begin. Clients start at different places of the plan."""
-        for client in clients.tolist():
+        for client, level in zip(clients.tolist(), levels.tolist(), strict=True):
+            self.leave(client)
             slot = self.plan[(client + self.begun[client]) % len(self.plan)]
-            self.slots[client] = slot if slot in self.players else PUPIL
-            self.firsts[client] = self.players[int(self.slots[client])][0]
+            if slot not in self.players or self.left.get(slot, 1) <= 0:
+                slot = PUPIL
+            elif slot in self.left:
+                self.left[slot] -= 1
+                self.open[client] = True
+            self.slots[client], self.firsts[client] = slot, self.players[slot][0]
+            self.levels[client], self.lost[client] = level, 0
             self.begun[client] += 1
+
+    def leave(self, place: int) -> None:
+        """A game that has not ended never will: another takes its place."""
+        slot = int(self.slots[place])
+        if self.open[place] and slot in self.left and self.firsts[place] == self.players[slot][0]:
+            self.left[slot] += 1
+        self.open[place] = False
+
+    def _cut(self, frames: Frames, clients: Places) -> None:
+        """Games that have been watched for long enough count as they stand, and go on as the pupil's."""
+        for i in np.flatnonzero(self.open[clients] & (frames.frame >= self.longest)).tolist():
+            client, reached = int(clients[i]), int(frames.level[i])
+            numbers = int(frames.score[i]), 0, reached, int(self.levels[client]), int(frames.frame[i])
+            self.finish(Game(client, *numbers, int(self.lost[client]), truncated=True))
+            self.slots[client] = PUPIL
 
     def learn(self, steps: Steps) -> None:
         self.steps.append(steps)
@@ -183,6 +215,7 @@ class _Players(Agent):
 
     def finish(self, game: Game) -> None:
         slot = int(self.slots[game.client])
+        self.open[game.client] = False
         self.batch.games.append(Finished(game, slot, int(self.firsts[game.client]), self.players[slot][0]))
 
     def save(self) -> None:
@@ -276,8 +309,8 @@ def _read(
                 players.players[slot] = number, player
             case ("explore", slot, exploration):
                 players.explorations[slot] = exploration
-            case ("plan", plan):
-                players.plan = plan
+            case ("plan", plan, left, longest):
+                players.plan, players.left, players.longest = plan, left, longest
             case ("learned", frames):
                 players.learned = frames
             case ("status",):
@@ -338,9 +371,13 @@ class BridgeProcess:
         """How the slot's player explores."""
         self._post(("explore", slot), ("explore", slot, exploration))
 
-    def plan(self, slots: Sequence[int]) -> None:
-        """Which slots play successive games of a client, over and over; games that are under way go on as they are."""
-        self._post("plan", ("plan", tuple(slots)))
+    def plan(self, slots: Sequence[int], left: Mapping[int, int] | None = None, longest: int = 0) -> None:
+        """Which slots play successive games of a client, over and over; games that are under way go on as they are.
+
+        A slot begins no more games than are `left` to it, if it is among them; after `longest` frames they count as
+        they stand, and the pupil plays on.
+        """
+        self._post("plan", ("plan", tuple(slots), dict(left or {}), longest))
 
     def learned(self, frames: int) -> None:
         """So many of the frames that came from here were learned from: replies wait if it is far behind."""
@@ -392,6 +429,7 @@ class BridgeProcess:
 
     def _post(self, kind: Hashable, message: object) -> None:
         with self._writes:
+            self._pending.pop(kind, None)  # so that it comes after what was posted before it
             self._pending[kind] = message
             self._writes.notify()
 

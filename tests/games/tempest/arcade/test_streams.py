@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from protege.games.tempest.arcade import wire
-from protege.games.tempest.arcade.streams import Steps, Streams
+from protege.games.tempest.arcade.streams import Decisions, Steps, Streams
 from protege.games.tempest.rules import ram
 from protege.games.tempest.task.actions import ACTIONS, joint_actions
 from protege.games.tempest.task.env import Frames
@@ -42,7 +42,7 @@ class Story:
         frames = Frames._make([part.copy() for part in frames])
         assert len(frames.score) == asked.sum()
         if asked.any():
-            self.streams.decided(np.array([self.place]), [action], 1, 0.0)
+            self.streams.decided(np.array([self.place]), Decisions([action], 1))
         return steps, frames if asked.any() else None
 
 

@@ -74,13 +74,16 @@ class Talker:
     def game(self, frames: int = 3) -> list[tuple[int, ...]]:
         """A game from its beginning to its end; what was told in its frames."""
         told = [self.tick(score=100 * frame) for frame in range(frames)]
+        self.game_over(100 * (frames - 1))
+        return told
+
+    def game_over(self, score: int) -> None:
         values = np.array(SOUND)
         values[0] = 0x10 / 36
         self.counter += 1
-        over = packet_of(values, counter=self.counter, echo=self.echo, score=100 * (frames - 1), state=0x10)
+        over = packet_of(values, counter=self.counter, echo=self.echo, score=score, state=0x10)
         assert self.client.exchange(over) == bytes(3)
         self.echo = (0, 0, 0)
-        return told
 
 
 def gathered(made: BridgeProcess, games: int) -> Batch:

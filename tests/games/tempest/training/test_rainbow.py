@@ -17,8 +17,8 @@ from protege.games.tempest.task.actions import ACTIONS
 from protege.games.tempest.task.env import TASK_VERSION, Frames, Games, starts
 from protege.games.tempest.training.behaviour import Behaviour, Exploration
 from protege.games.tempest.training.config import PRESETS, RainbowTraining, TempestConfig
+from protege.games.tempest.training.evaluation import TempestSnapshot
 from protege.games.tempest.training.rainbow import RainbowSession
-from protege.games.tempest.training.session import TempestSnapshot
 from protege.games.tempest.training.sources import SimulatorSource
 from protege.learn.replay import Actor, ReplayConfig
 from protege.runs.checkpoints import load, save
@@ -63,7 +63,7 @@ def decide(frames: Frames, move: int, epsilon: float, teacher: float, **gate: fl
 def evaluate(made: RainbowSession, score: float) -> None:
     """As if it had just been measured."""
     made.teacher, snapshot = 20_000.0, TempestSnapshot(made.pupil(), made)
-    snapshot.found = {"score_mean": score, "level_mean": 4.0}
+    snapshot.found = {"score_mean_low": score, "level_mean": 4.0}
     made.evaluated(snapshot, Result({}, (0.0,), ""), best=False)
 
 
@@ -89,7 +89,7 @@ FIRE, FIRE_AND_ZAP = 2 * 11 + 5, 3 * 11 + 5
 
 
 def test_teacher_chance_and_pupil_choose_in_their_shares(frames):
-    moves, actors, _ = decide(frames, FIRE, epsilon=0.5, teacher=0.4)
+    moves, actors, *_ = decide(frames, FIRE, epsilon=0.5, teacher=0.4)
     shares = [float((actors == actor).mean()) for actor in (Actor.TEACHER, Actor.RANDOM, Actor.PUPIL)]
     assert shares == pytest.approx([0.4, 0.3, 0.3], abs=0.03)
     assert (moves[actors == Actor.PUPIL] == FIRE).all()
@@ -100,14 +100,14 @@ def test_teacher_chance_and_pupil_choose_in_their_shares(frames):
 def test_in_a_zoom_the_teacher_says_twice_as_much_and_chance_a_fifth(frames):
     zooming = frames._replace(observation=frames.observation.copy())
     zooming.observation[:, 0] = ram.ZOOM / 36
-    _, actors, _ = decide(zooming, FIRE, epsilon=0.5, teacher=0.4)
+    _, actors, *_ = decide(zooming, FIRE, epsilon=0.5, teacher=0.4)
     shares = [float((actors == actor).mean()) for actor in (Actor.TEACHER, Actor.RANDOM, Actor.PUPIL)]
     assert shares == pytest.approx([0.8, 0.02, 0.18], abs=0.03)
 
 
 def test_a_zap_that_the_gate_stops_is_stored_as_none_and_paid_for_by_that_move(frames):
     gate = {"zap_gate": 0.25, "zap_penalty": -0.05}
-    moves, _, penalties = decide(frames, FIRE_AND_ZAP, epsilon=0.0, teacher=0.0, **gate)
+    moves, _, penalties, _ = decide(frames, FIRE_AND_ZAP, epsilon=0.0, teacher=0.0, **gate)
     assert set(moves.tolist()) == {FIRE, FIRE_AND_ZAP}
     stopped = moves == FIRE
     assert stopped.mean() == pytest.approx(0.75, abs=0.03)
@@ -117,7 +117,7 @@ def test_a_zap_that_the_gate_stops_is_stored_as_none_and_paid_for_by_that_move(f
 
 def test_the_teachers_own_zaps_pass_the_gate(frames):
     zapping = frames._replace(advice=np.tile(ACTIONS[FIRE_AND_ZAP], (4000, 1)))
-    moves, _, _ = decide(zapping, FIRE, epsilon=0.0, teacher=1.0, zap_gate=0.0)
+    moves, *_ = decide(zapping, FIRE, epsilon=0.0, teacher=1.0, zap_gate=0.0)
     assert (moves == FIRE_AND_ZAP).all()
 
 
@@ -126,7 +126,7 @@ def test_every_zap_that_the_gate_stops_costs_its_own_frame(tmp_path, monkeypatch
     made.learner.acting = network_that_always_plays(FIRE_AND_ZAP)
     assert isinstance(made.source, SimulatorSource)
     monkeypatch.setattr(made.source.simulator, "rewards", lambda: np.zeros(8, np.float32))  # what is left is penalties
-    content = made.collect(made.room()).content
+    content = made.collect(made.room()).content.rollout
     assert (content.rewards == np.float32(-0.05)).all() and (content.actions == FIRE).all()
 
 

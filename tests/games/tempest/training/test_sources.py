@@ -14,8 +14,7 @@ from protege.games.tempest.arcade.bridge import BridgeConfig
 from protege.games.tempest.task.env import starts
 from protege.games.tempest.training.config import RainbowTraining, TempestConfig
 from protege.games.tempest.training.rainbow import RainbowSession
-from protege.games.tempest.training.session import Played
-from protege.games.tempest.training.sources import MOST_UPDATES, ArcadeSource
+from protege.games.tempest.training.sources import MOST_UPDATES, ArcadeSource, Played
 from protege.games.tempest.training.trainer import TRAINER, arcade_trainer
 from protege.learn.replay import ReplayConfig
 from protege.runs.checkpoints import load
@@ -57,7 +56,7 @@ class Session(RainbowSession):
     source: ArcadeSource
 
     def start(self) -> None:
-        self._follow()
+        self.follow()
         self.source.begin(resumed=True)
 
 
