@@ -293,9 +293,11 @@ def _train_on_clients(command: Serve, bridge: "BridgeConfig") -> int:
 class Mame:
     """Start MAME clients that play Tempest for a server, and keep them alive until Ctrl-C.
 
-    Needs MAME and your own copy of the ROM set tempest1; says what is missing.
+    Needs MAME and your own copy of the ROM set tempest1, and says what is missing; --demo needs MAME alone.
     """
 
+    demo: bool = False  # the demo cabinet: a small game of our own for the same board, built on the spot; no ROM needed
+    play: bool = False  # play yourself in a window: 5 coin, 1 start, arrow keys turn, Ctrl fires, Alt zaps, Esc ends
     clients: int = 1  # games at once, 1 to 36; each takes about 200 MB of memory and up to one core
     serve: bool = False  # also start the server, at the address of --server: learner, page and clients in one command
     server: str | None = None  # server to play for, HOST:PORT; by default 127.0.0.1:9999
@@ -321,7 +323,19 @@ def run_mame(command: Mame) -> int:
         print(f"{command.copy_client}: {', '.join(path.name for path in made)}\nA client there starts with: {start}")
         return 0
     fleet.check_count(command.clients)
-    emulator, found = mame.find_emulator(command.mame, command.rom_path, command.visible, command.frameskip)
+    roms = command.rom_path
+    if command.demo:
+        from protege.games.tempest.arcade.demo.cabinet import demo_roms
+
+        if roms is not None:
+            raise ProtegeError("--demo brings its own ROM set: leave out --rom-path")
+        roms = demo_roms()
+    emulator, found = mame.find_emulator(command.mame, roms, command.visible, command.frameskip)
+    emulator = replace(emulator, unknown_roms=command.demo)
+    if command.play:
+        print(found, flush=True)
+        emulator.play()
+        return 0
     console = Console(highlight=False)
     tell = partial(console.print, soft_wrap=True, markup=False)
     if command.serve:

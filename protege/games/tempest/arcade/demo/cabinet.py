@@ -4,7 +4,6 @@ The set has the names and sizes MAME expects. Its checksums are wrong by intenti
 game, and MAME runs it with a warning.
 """
 
-import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -59,5 +58,5 @@ def demo_roms() -> Path:
         held.mkdir(exist_ok=True)
         for name, content in files.items():
             (Path(draft) / name).write_bytes(content)
-            os.replace(Path(draft) / name, held / name)
+            (Path(draft) / name).replace(held / name)
     return folder

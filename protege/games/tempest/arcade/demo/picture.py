@@ -1,7 +1,7 @@
 """What the demo cabinet draws with: the vector generator's state PROM, its letters, and the tubes seen in perspective.
 
-The board's vector generator is a state machine: a PROM says which of eight circuits works next, by operation and present
-state. Ours is written down below as the order in which each operation needs them, and so are letters and tubes: not a
+The board's vector generator is a state machine: a PROM says which of eight circuits works next, by operation and state.
+Ours is written down below as the order in which each operation needs them. Letters and tubes are our own as well: not a
 byte comes from the original game.
 """
 
