@@ -353,6 +353,44 @@ def run_mame(command: Mame) -> int:
     return 0
 
 
+@dataclass(frozen=True)
+class VerifyRom:
+    """Check the simulator against your own ROM of Tempest: play it in MAME, and replay every tick in the simulator.
+
+    Names the first byte that differs and the rule that owns it, or says how many ticks agreed.
+    """
+
+    play: str = "champion"  # who plays while it is recorded: champion, teacher, random, or as in "protege eval"
+    ticks: int = 10_000  # ticks to record; 27 are a second at the arcade, and thousands a minute here
+    start_level: int | None = None  # the level to start games at, 1 to 81
+    trace: Path | None = None  # replay this trace, recorded before, and start no MAME
+    out: Path | None = None  # keep the trace in this file
+    mame: Path | None = None  # the emulator; without it, the one on the PATH or in the usual places
+    rom_path: Path | None = None  # the folder that holds tempest1.zip; without it, where MAME looks itself
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
+    json: bool = False  # also print one flat JSON object on the last line
+
+
+def run_verify_rom(command: VerifyRom) -> int:
+    from tempfile import TemporaryDirectory
+
+    from protege.games.tempest.arcade import mame
+    from protege.games.tempest.arcade.trace import Trace
+    from protege.games.tempest.arcade.verify import print_report, record, verify
+
+    with TemporaryDirectory(prefix="protege-trace-") as folder:
+        path = command.trace or command.out or Path(folder) / "trace"
+        if command.trace is None:
+            emulator, found = mame.find_emulator(command.mame, command.rom_path)
+            print(f"{found}\n{command.play} plays for {command.ticks:,} ticks, which are recorded", flush=True)
+            record(emulator, path, **_chosen(command, "play", "ticks", "start_level", "runs"))
+        trace = Trace(path)
+        report = verify(trace)
+    print_report(report, trace)
+    print_json(command, report.figures() | {"machine": trace.machine, "whole": trace.whole})
+    return 0 if report.agreed == report.ticks else 1
+
+
 COMMANDS: Final = {
     "eval": Command(Eval, run_eval),
     "record": Command(Record, run_record),
@@ -361,4 +399,5 @@ COMMANDS: Final = {
     "export": Command(Export, run_export),
     "serve": Command(Serve, run_serve),
     "mame": Command(Mame, run_mame),
+    "verify-rom": Command(VerifyRom, run_verify_rom),
 }
