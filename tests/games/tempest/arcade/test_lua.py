@@ -252,15 +252,31 @@ def test_the_servers_start_settings_win_over_the_clients():
 
 
 def test_memory_is_patched_only_where_asked():
-    client = Client(environment={"PROTEGE_UNLOCK_LEVEL": "20", "PROTEGE_DISARM_CHECKSUM": "yes"})
+    client = Client(environment={"PROTEGE_UNLOCK_LEVEL": "20"})
     ticks(client, in_play(more="126=00"))
-    assert client.patches == {ram.BEST_LEVEL: 19, 0xA591: 0xEA, 0xA592: 0xEA}
+    assert client.patches == {ram.BEST_LEVEL: 19}
     plain = Client()
     ticks(plain, in_play(more="126=00"))
     assert plain.patches == {}
     enough = Client(environment={"PROTEGE_UNLOCK_LEVEL": "20"})
     ticks(enough, in_play(more="126=20"))
     assert enough.patches == {}
+
+
+@pytest.mark.parametrize(
+    ("setting", "program", "patches"),
+    [
+        ({}, (0xF6, 0x00), {0xA591: 0xEA, 0xA592: 0xEA}),
+        ({"PROTEGE_DISARM_CHECKSUM": "no"}, (0xF6, 0x00), {}),
+        ({}, (0xEA, 0xEA), {}),
+        ({}, (0x20, 0x00), {}),  # another program
+    ],
+)
+def test_the_check_that_misfires_is_disarmed_where_it_stands(setting, program, patches):
+    client = Client(environment=setting)
+    client.set(rom=client.lua.table_from(dict(zip((0xA591, 0xA592), program, strict=True))))
+    ticks(client, in_play())
+    assert client.patches == patches
 
 
 def teacher_of(row: ram.Row):

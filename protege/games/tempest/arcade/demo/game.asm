@@ -555,20 +555,20 @@ logo:
 ; --- levels ----------------------------------------------------------------------------------------------------------
 
 set_parameters:                 ; what every life and level sets anew
-        LDA LEVEL_INDEX         ; 1/8 of a step of depth faster with every level, up to the 25th
-        CMP #24
+        LDA LEVEL_INDEX         ; 1/4 of a step of depth faster with every level, up to the 17th
+        CMP #16
         BCC not_fastest
-        LDA #24
+        LDA #16
 not_fastest:
         TAX
         LSR A
         LSR A
-        LSR A
-        STA HIGH                ; 32 times the level, 16 bits
+        STA HIGH                ; 64 times the level, 16 bits
         CLC
         ADC #4
         STA SHOT_SPEED
         TXA
+        ASL A
         ASL A
         ASL A
         ASL A
