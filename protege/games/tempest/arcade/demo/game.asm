@@ -555,26 +555,22 @@ logo:
 ; --- levels ----------------------------------------------------------------------------------------------------------
 
 set_parameters:                 ; what every life and level sets anew
-        LDA LEVEL_INDEX         ; 1/4 of a step of depth faster with every level, up to the 17th
-        CMP #16
+        LDA LEVEL_INDEX         ; half a step of depth faster with every level, up to the 13th
+        CMP #12
         BCC not_fastest
-        LDA #16
+        LDA #12
 not_fastest:
-        TAX
+        LDX #0
+        STX DELTA
         LSR A
-        LSR A
-        STA HIGH                ; 64 times the level, 16 bits
+        BCC even_level
+        LDX #$80
+        STX DELTA
+even_level:
+        STA HIGH                ; 128 times the level, 16 bits
         CLC
         ADC #4
         STA SHOT_SPEED
-        TXA
-        ASL A
-        ASL A
-        ASL A
-        ASL A
-        ASL A
-        ASL A
-        STA DELTA
         LDX #4
 per_type:
         SEC
@@ -638,7 +634,7 @@ shape:
         BNE shape
         JMP draw_tube
 
-hatch_masks: .byte 15, 15, 15, 7
+hatch_masks: .byte 15, 7, 7, 3
 kind_masks:  .byte 1, 3, 7, 7
 ;             flipper pulsar tanker spiker fuseball
 speeds_low:  .byte $40, $80, $C0, $00, $80              ; depth a tick, negative, 8.8
@@ -652,8 +648,9 @@ opens:       .table opens
 angles:      .table angles
 
 fill_level:                     ; what only a level sets anew
-        CLC                     ; ten, and one more with every level
-        LDA LEVEL_INDEX
+        LDA LEVEL_INDEX         ; ten, and two more with every level
+        ASL A
+        CLC
         ADC #10
         CMP #40
         BCC not_most
@@ -1111,12 +1108,12 @@ next_enemy_shot:
         BPL enemy_shot
         RTS
 
-enemies_fire:                   ; every 16 ticks the highest slot that may, from deep enough
+enemies_fire:                   ; every 8 ticks one that may, from deep enough; a random slot is asked first
         BIT PLAYER_EDGE
         BMI no_shot
         LDA TICK
-        AND #15
-        CMP #8
+        AND #7
+        CMP #4
         BNE no_shot
         LDX #3
 free_enemy_shot:
@@ -1127,8 +1124,16 @@ free_enemy_shot:
 no_shot:
         RTS
 who_fires:
-        LDY #6
+        JSR random_byte
+        AND #7
+        TAY
+        LDA #7                  ; all slots once, downwards from that one
+        STA SAVED
 shooter:
+        DEY
+        BPL slot_known
+        LDY #6
+slot_known:
         LDA ENEMY_DEPTH,Y
         CMP #$30
         BCC next_shooter
@@ -1136,8 +1141,8 @@ shooter:
         AND #MAY_SHOOT
         BNE shooter_found
 next_shooter:
-        DEY
-        BPL shooter
+        DEC SAVED
+        BNE shooter
         RTS
 shooter_found:
         LDA ENEMY_LANE,Y
