@@ -79,7 +79,9 @@ def learning_curve(name: str, folder: Path) -> dict[str, list[list[float]]]:
             series = run.metrics.series(metric, most_points=100)
             first = min(series.times, default=0.0)
             points = zip(series.times, series.steps, series.mean, strict=True)
-            found[metric] = [[round((when - first) / 60, 2), step, round(value, 3)] for when, step, value in points]
+            found[metric] = [
+                [round((when - first) / 60, 2), step, round(value or 0.0, 3)] for when, step, value in points
+            ]
     return found
 
 

@@ -378,6 +378,8 @@ def run_verify_rom(command: VerifyRom) -> int:
     from protege.games.tempest.arcade.trace import Trace
     from protege.games.tempest.arcade.verify import print_report, record, verify
 
+    if command.ticks < 1:
+        raise ProtegeError(f"--ticks must be at least 1; got {command.ticks}")
     with TemporaryDirectory(prefix="protege-trace-") as folder:
         path = command.trace or command.out or Path(folder) / "trace"
         if command.trace is None:

@@ -109,7 +109,8 @@ def find_rom_set(folders: Sequence[Path]) -> Path:
         also = f" (there is {', '.join(others)}, another version of the game)" if others else ""
         raise ArcadeError(
             f"no ROM set {ROM_SET} in {looked}{also}",
-            f"put your own {ROM_SET}.zip into {short_path(folders[0])}, or give its folder with --rom-path DIR",
+            f"put your own {ROM_SET}.zip into {short_path(folders[0])}, or give its folder with --rom-path DIR; "
+            "protege mame --demo needs none",
         )
     found = " and ".join(short_path(place) for place in places)
     if missing:

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from protege import ProtegeError
 from protege.games.tempest.rules.ram import RAM_BYTES
@@ -98,7 +98,7 @@ class Trace:
             at += length
         return bytes(image), at
 
-    def _unpack(self, form: struct.Struct, body: bytes, at: int, where: str) -> tuple[int, ...]:
+    def _unpack(self, form: struct.Struct, body: bytes, at: int, where: str) -> tuple[Any, ...]:
         if at + form.size > len(body):
             raise TraceError(f"{short_path(self.path)}: {where} is too short")
         return form.unpack_from(body, at)

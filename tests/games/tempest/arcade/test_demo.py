@@ -1,5 +1,9 @@
 """The demo cabinet: its ROM set, its picture in real MAME, and the commands that use it."""
 
+import os
+import signal
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -7,12 +11,15 @@ import numpy as np
 import pytest
 
 from protege.cli import __main__ as cli
+from protege.games.tempest.arcade.bridge import Agent, Bridge, BridgeConfig
 from protege.games.tempest.arcade.demo import picture
 from protege.games.tempest.arcade.demo.assembler import assemble
 from protege.games.tempest.arcade.demo.cabinet import demo_program, demo_roms, rom_set, write_rom_set
 from protege.games.tempest.arcade.mame import ROM_FILES, Emulator, find_rom_set
+from protege.games.tempest.arcade.streams import Decisions, Places
 from protege.games.tempest.rules import ram
-from tests.games.tempest.arcade.mame import Mame, images, press
+from protege.games.tempest.task.env import Frames
+from tests.games.tempest.arcade.mame import Mame, images, press, until
 
 SNAPSHOT = Path(__file__).with_name("probe.lua")
 
@@ -95,6 +102,31 @@ def test_without_a_display_no_window_is_opened(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     assert cli.main(["mame", "--demo", "--play"]) == 2
     assert "there is no display to open a window on" in capsys.readouterr().err
+
+
+class Follower(Agent):
+    """Does what the teacher advises."""
+
+    def decide(self, frames: Frames, clients: Places) -> Decisions:
+        return Decisions(frames.advice, 0)
+
+
+@pytest.mark.mame
+@pytest.mark.needs("mame")
+def test_two_clients_play_the_demo_for_a_server_until_ctrl_c(tmp_path):
+    with Bridge(Follower(), BridgeConfig(port=0)) as bridge:
+        words = ["mame", "--demo", "--clients", "2", "--server", f"127.0.0.1:{bridge.port}"]
+        environment = {**os.environ, "PROTEGE_CACHE": str(tmp_path)}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "protege.cli", *words], env=environment, stdout=subprocess.PIPE, text=True
+        )
+        try:
+            until(lambda: len(bridge.clients()) == 2 and all(client.frames > 150 for client in bridge.clients()))
+            assert {client.activity for client in bridge.clients()} - {"attract"}, "they are in a game"
+        finally:
+            process.send_signal(signal.SIGINT)
+            said, _ = process.communicate()
+    assert process.returncode == 0 and "2 clients stopped." in said and f"{tmp_path}/demo-cabinet/tempest1" in said
 
 
 @pytest.mark.mame

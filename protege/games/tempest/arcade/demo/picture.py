@@ -40,7 +40,9 @@ _LETTERS: Final = {
 }  # fmt: skip
 _TEXTS: Final = ("PROTEGE", "PRESS START", "START AT LEVEL ", "GAME OVER", "AVOID SPIKES", "LEVEL ", "LIVES ")
 
-_SHAPES: Final = (  # open?, and corners, counter-clockwise or from lane 0 on; every second one is open
+_Outline = list[tuple[float, float]]
+# Whether it is open, and its corners: counter-clockwise, or from lane 0 on. Every second one is open.
+_SHAPES: Final[tuple[tuple[bool, _Outline], ...]] = (
     (False, [(math.cos(i * math.pi / 8), math.sin(i * math.pi / 8)) for i in range(16)]),
     (True, [(-1, -0.55), (1, -0.55)]),
     (False, [(1, 0), (1, 1), (-1, 1), (-1, -1), (1, -1)]),
@@ -116,7 +118,7 @@ def tables() -> Mapping[str, bytes]:
     return {"places": bytes(places), "angles": bytes(angles), "opens": opens}
 
 
-def _along(corners: list[tuple[float, float]], is_open: bool) -> list[tuple[float, float]]:
+def _along(corners: _Outline, is_open: bool) -> _Outline:
     """Sixteen points at equal distances along an outline; a closed one comes back to its first."""
     path = corners if is_open else [*corners, corners[0]]
     lengths = [math.dist(a, b) for a, b in zip(path, path[1:])]

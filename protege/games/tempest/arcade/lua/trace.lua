@@ -10,6 +10,7 @@ protege_trace = { taps = {} } -- a global: MAME drops a tap that nobody holds
 local MOST_RUN, GAP = 255, 4 -- bytes in a run; unchanged bytes worth sending for one run less
 local LAST, TICK, SINCE_TICK, IRQS = 0x7FF, 0x03, 0x53, 9
 local NOISE = { 0x60CA, 0x60DA }
+local MOST_SILENT = 3600 -- video frames without a tick: then this program has none that can be told
 
 local folder = debug.getinfo(1, "S").source:match("^@(.*[/\\])") or ""
 local machine = manager.machine
@@ -21,7 +22,7 @@ file:write(("<c8Bs1"):pack("PROTRACE", 1, name))
 
 local before, reads = nil, {} -- of the tick that is under way
 local ended = ("\0"):rep(LAST + 1) -- memory after the last one
-local ticks = 0
+local ticks, silent = 0, 0
 
 -- Where two images differ, as runs.
 local function changes(old, new)
@@ -58,7 +59,7 @@ local function ends(_, value)
   local image = memory:read_range(0, LAST, 8)
   image = image:sub(1, TICK) .. string.char(value) .. image:sub(TICK + 2)
   record(1, changes(ended, before) .. ("<I2"):pack(#reads) .. table.concat(reads) .. changes(before, image))
-  ended, before, ticks = image, nil, ticks + 1
+  ended, before, ticks, silent = image, nil, ticks + 1, 0
 end
 
 local function hear(register)
@@ -71,7 +72,7 @@ local function guarded(what)
   return function(...)
     local ok, why = xpcall(what, debug.traceback, ...)
     if ok then return end
-    io.stderr:write("protege: error in the trace: ", why, "\n")
+    io.stderr:write("protege: error in the trace: ", why:match("^[^\n]*"), "\n")
     os.exit(7)
   end
 end
@@ -84,6 +85,8 @@ for register, address in ipairs(NOISE) do
 end
 
 local function each_video_frame()
+  silent = silent + 1
+  if silent > MOST_SILENT then error("no tick of the game for a minute: is this Tempest?") end
   if ticks < limit then return end
   record(2, ("<I4"):pack(ticks))
   file:close()
