@@ -41,6 +41,8 @@ def command(folder: Path, *words: str, **pipes: Any) -> Iterator["subprocess.Pop
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(PATIENCE_S)
+        if process.stdout:
+            process.stdout.close()
 
 
 def played(folder: Path, player: str) -> dict[str, Any]:

@@ -194,7 +194,7 @@ def test_a_wild_reply_is_cut_to_what_the_controls_can_do():
 
 
 def test_attract_mode_presses_start_every_fiftieth_tick_and_has_credits():
-    client = Client(policy=lambda frame: reply(1, 1, 5))
+    client = Client(environment=SEEDED, policy=lambda frame: reply(1, 1, 5))
     pressed = []
     for number in range(1, 151):
         ticks(client, image("00=04"))
@@ -202,6 +202,17 @@ def test_attract_mode_presses_start_every_fiftieth_tick_and_has_credits():
         assert (client.buttons[:2], client.spinner) == ((0, 0), 0)
     assert pressed == [50, 100, 150]
     assert client.patches == {ram.CREDITS: 2}
+
+
+def test_clients_start_at_ticks_of_their_own():
+    def first_press(client: Client) -> int:
+        for number in range(1, 51):
+            ticks(client, image("00=04"))
+            if client.buttons[2]:
+                return number
+        raise AssertionError("start was not pressed")
+
+    assert len({first_press(Client()) for _ in range(8)}) > 1, "one in fifty to the seventh power that all are alike"
 
 
 def test_initials_are_taken_by_pressing_fire_every_tenth_tick():

@@ -643,7 +643,7 @@ rooms:       .byte 4, 3, 2, 3, 1
 points_low:  .byte $50, $00, $00, $50, $50              ; 150, 200, 100, 50, 250
 points_mid:  .byte $01, $02, $01, $00, $02
 infos:       .byte MAY_SHOOT, MAY_SHOOT, MAY_SHOOT + 1, 0, 0
-order:       .byte FLIPPER, TANKER, SPIKER, PULSAR, FLIPPER, FUSEBALL, SPIKER, FLIPPER
+order:       .byte FLIPPER, PULSAR, SPIKER, PULSAR, TANKER, FUSEBALL, PULSAR, FLIPPER
 opens:       .table opens
 angles:      .table angles
 
