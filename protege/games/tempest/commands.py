@@ -325,10 +325,12 @@ def _train_on_clients(command: Any, bridge: "BridgeConfig") -> int:
 class Mame:
     """Start MAME clients that play Tempest for a server, and keep them alive until Ctrl-C.
 
-    Needs MAME and your own copy of the ROM set tempest1; says what is missing. With --serve it takes every option of
-    protege serve as well, settings of the training included.
+    Needs MAME and your own copy of the ROM set tempest1, and says what is missing; --demo needs MAME alone. With --serve
+    it takes every option of protege serve as well, settings of the training included.
     """
 
+    demo: bool = False  # the demo cabinet: a small game of our own for the same board, built on the spot; no ROM needed
+    play: bool = False  # play yourself in a window: 5 coin, 1 start, arrow keys turn, Ctrl fires, Alt zaps, Esc ends
     clients: int = 1  # games at once, 1 to 36; each takes about 200 MB of memory and up to one core
     serve: Flag = False  # also start the server, at the address of --server: learner, page and clients in one command
     server: str | None = None  # server to play for, HOST:PORT; by default 127.0.0.1:9999
@@ -365,7 +367,19 @@ def run_mame(command: Any) -> int:
         print(f"{command.copy_client}: {', '.join(path.name for path in made)}\nA client there starts with: {start}")
         return 0
     fleet.check_count(command.clients)
-    emulator, found = mame.find_emulator(command.mame, command.rom_path, command.visible, command.frameskip)
+    roms = command.rom_path
+    if command.demo:
+        from protege.games.tempest.arcade.demo.cabinet import demo_roms
+
+        if roms is not None:
+            raise ProtegeError("--demo brings its own ROM set: leave out --rom-path")
+        roms = demo_roms()
+    emulator, found = mame.find_emulator(command.mame, roms, command.visible, command.frameskip)
+    emulator = replace(emulator, unknown_roms=command.demo)
+    if command.play:
+        print(found, flush=True)
+        emulator.play()
+        return 0
     console = Console(highlight=False)
     tell = partial(console.print, soft_wrap=True, markup=False)
     if command.serve:
@@ -413,6 +427,46 @@ def run_cabinets(command: Cabinets) -> int:
     return print_json(command, found)
 
 
+@dataclass(frozen=True)
+class VerifyRom:
+    """Check the simulator against your own ROM of Tempest: play it in MAME, and replay every tick in the simulator.
+
+    Names the first byte that differs and the rule that owns it, or says how many ticks agreed.
+    """
+
+    play: str = "champion"  # who plays while it is recorded: champion, teacher, random, or as in "protege eval"
+    ticks: int = 10_000  # ticks to record; 27 are a second at the arcade, and thousands a minute here
+    start_level: int | None = None  # the level to start games at, 1 to 81
+    trace: Path | None = None  # replay this trace, recorded before, and start no MAME
+    out: Path | None = None  # keep the trace in this file
+    mame: Path | None = None  # the emulator; without it, the one on the PATH or in the usual places
+    rom_path: Path | None = None  # the folder that holds tempest1.zip; without it, where MAME looks itself
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
+    json: bool = False  # also print one flat JSON object on the last line
+
+
+def run_verify_rom(command: VerifyRom) -> int:
+    from tempfile import TemporaryDirectory
+
+    from protege.games.tempest.arcade import mame
+    from protege.games.tempest.arcade.trace import Trace
+    from protege.games.tempest.arcade.verify import print_report, record, verify
+
+    if command.ticks < 1:
+        raise ProtegeError(f"--ticks must be at least 1; got {command.ticks}")
+    with TemporaryDirectory(prefix="protege-trace-") as folder:
+        path = command.trace or command.out or Path(folder) / "trace"
+        if command.trace is None:
+            emulator, found = mame.find_emulator(command.mame, command.rom_path)
+            print(f"{found}\n{command.play} plays for {command.ticks:,} ticks, which are recorded", flush=True)
+            record(emulator, path, **_chosen(command, "play", "ticks", "start_level", "runs"))
+        trace = Trace(path)
+        report = verify(trace)
+    print_report(report, trace)
+    print_json(command, report.figures() | {"machine": trace.machine, "whole": trace.whole})
+    return 0 if report.agreed == report.ticks else 1
+
+
 COMMANDS: Final = {
     "eval": Command(Eval, run_eval),
     "record": Command(Record, run_record),
@@ -422,4 +476,5 @@ COMMANDS: Final = {
     "serve": Command(serve_options, run_serve, pairs=True),
     "mame": Command(mame_options, run_mame, pairs=True),
     "cabinets": Command(Cabinets, run_cabinets),
+    "verify-rom": Command(VerifyRom, run_verify_rom),
 }

@@ -22,6 +22,7 @@ import pytest
 from protege.cli import __main__ as cli
 from protege.games.tempest.arcade import mame, wire
 from protege.games.tempest.arcade.bridge import Agent, Bridge, BridgeConfig
+from protege.games.tempest.arcade.demo.cabinet import write_rom_set
 from protege.games.tempest.arcade.fleet import SCRIPTS, Fleet, Settings, find_server, fleet_beside
 from protege.games.tempest.arcade.mame import ROM_FILES, ArcadeError, Emulator, find_mame, find_rom_set
 from protege.games.tempest.arcade.streams import Decisions, Places
@@ -30,7 +31,6 @@ from protege.games.tempest.task.env import Frames
 from protege.runs.checkpoints import load
 from protege.runs.run import open_run
 from tests.games.tempest.arcade.mame import PATIENCE_S, PROBE, Mame, images, press, until
-from tests.games.tempest.arcade.rom import write_rom_set
 
 
 class Follower(Agent):
