@@ -1,0 +1,58 @@
+"""Commands of any game that somebody brings: players measured."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tyro.conf import UseAppendAction
+
+from protege.cli.evaluate import print_results
+from protege.cli.tables import print_json
+from protege.games import Command, Figures, find_game
+
+if TYPE_CHECKING:
+    from protege.games.own.arena import World
+
+Worlds = Callable[[str], "World"]
+
+
+@dataclass(frozen=True)
+class Eval:
+    """Evaluate players: every player plays the same episodes, each fixed by its seed."""
+
+    # Who plays: teacher, random, the name of a run, the path of a checkpoint, or your own package.module:Class. May be
+    # given several times.
+    player: UseAppendAction[tuple[str, ...]] = ("random",)
+    teacher: str = ""  # package.module:name of the teacher; without it, that of the runs named, or of the newest
+    games: int = 200  # episodes for each player
+    seed: int = 1  # seed of the episodes: the same seed gives the same episodes
+    longest: int = 20_000  # frames after which an episode is truncated, and counted as such
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
+    json: bool = False  # also print one flat JSON object for each player, the last line among them
+
+
+def run_eval(place: str, name: str, worlds: Worlds, command: Eval) -> int:
+    from protege.games.own.players import evaluate, players_of, teacher_of
+
+    teacher = command.teacher or ("teacher" in command.player and teacher_of(name, command.player, command.runs)) or ""
+    world = worlds(teacher)
+    players = players_of(world)
+    found = [players.find(player, command.runs) for player in command.player]  # a typo costs no time
+    given: dict[str, Any] = {"games": command.games, "seed": command.seed, "longest": command.longest}
+    results = [evaluate(world, who, player, **given) for who, player in zip(command.player, found)]
+    print_results(find_game(place), results, f"{world.title}, {command.games} episodes each, seed {command.seed}")
+    return print_json(command, *results)
+
+
+def measured(name: str, worlds: Worlds, player: str, *, games: int, seed: int, runs: Path | None) -> Figures:
+    """Figures of one player by name."""
+    from protege.games.own.players import evaluate, players_of, teacher_of
+
+    world = worlds(teacher_of(name, (), runs) if player == "teacher" else "")
+    return evaluate(world, player, players_of(world).find(player, runs), games=games, seed=seed)
+
+
+def commands(place: str, name: str, worlds: Worlds) -> Mapping[str, Command]:
+    return {"eval": Command(Eval, partial(run_eval, place, name, worlds))}

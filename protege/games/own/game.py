@@ -1,0 +1,82 @@
+"""A table for any game that somebody brings: a Gymnasium environment, or a class of games as arrays."""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from protege.games import Figures, Game
+from protege.games.own.commands import commands
+
+if TYPE_CHECKING:
+    from protege.games.own.arena import World
+    from protege.train.session import Trainer
+
+Worlds = Callable[[str], "World"]  # by the place of a teacher, or without one
+
+
+def trainer(name: str, worlds: Worlds) -> "Trainer":
+    """How such a game is learned."""
+    from protege.games.own.trainer import trainer_of
+
+    return trainer_of(name, worlds)
+
+
+def measure(
+    name: str, worlds: Worlds, player: str, *, games: int, seed: int = 1, threads: int = 1, runs: Path | None = None
+) -> Figures:
+    """Returns of whole episodes."""
+    from protege.games.own.commands import measured
+
+    return measured(name, worlds, player, games=games, seed=seed, runs=runs)
+
+
+def table(results: Sequence[Figures]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """Figures as people read them."""
+    from protege.games.own.players import TABLE_HEAD, table_rows
+
+    return TABLE_HEAD, table_rows(results)
+
+
+def players(worlds: Worlds) -> Any:
+    from protege.games.own.players import players_of
+
+    return players_of(worlds(""))
+
+
+def next_steps(place: str, run: str, config: Any, runs: Path | None) -> Sequence[tuple[str, str]]:
+    """What to do with a pupil that was trained."""
+    beside = " --player teacher" if config.teacher else ""
+    return [("Measure it again", f"protege eval {place} --player {run}{beside} --player random --games 500")]
+
+
+def game_of(place: str, title: str, worlds: Worlds, about: str = "") -> Game:
+    """The table of the game at a place."""
+    name = re.sub(r"[^\w.-]+", "-", place.removesuffix(".py"))
+
+    def teachers(config: Any) -> Sequence[str]:
+        return ("teacher", "random") if worlds(config.teacher).teaches else ("random",)
+
+    return Game(
+        name=name,
+        title=title,
+        about=about or "a game of your own",
+        unit="frame",
+        trainer=partial(trainer, name, worlds),
+        players=partial(players, worlds),
+        measure=partial(measure, name, worlds),
+        score="return_mean",
+        table=table,
+        teachers=teachers,
+        commands=commands(place, name, worlds),
+        next_steps=partial(next_steps, place),
+        place=place,
+    )
+
+
+def gym_game(place: str) -> Game:
+    """A Gymnasium environment: `gym:ID`, or `gym:MODULE:ID` to import its registration first."""
+    from protege.games.own.copies import gym_world, registered
+
+    return game_of(place, registered(place).id, partial(gym_world, place), "a Gymnasium environment")
