@@ -104,7 +104,7 @@ class Game:
     measure: Callable[..., Figures]  # (player, *, games, seed, threads, runs) -> flat figures, "player" among them
     score: str = ""  # the figure of these that says who is better; X_low and X_high are the 95 % interval of a figure X
     table: Table | None = None  # figures as people read them; without it, all of them
-    # Scripted players that a finished training is compared with; where that depends on its settings, a function of them.
+    # Scripted players that a finished training is compared with; a function of its settings, if it depends on them.
     teachers: Sequence[str] | Callable[[Any], Sequence[str]] = ()
     contests: Callable[[], Contests] | None = None  # without it there is no league
     views: Callable[[Path | None, Sequence[Any]], "Views"] | None = None  # (runs, what a command names) for the page

@@ -165,7 +165,8 @@ class Arena:
         last = self.observation[ended]
         if len(ended):
             self.episodes += [
-                Episode(int(self.number[i]), float(self.total[i]), int(self.frame[i]), bool(truncated[i])) for i in ended
+                Episode(int(self.number[i]), float(self.total[i]), int(self.frame[i]), bool(truncated[i]))
+                for i in ended
             ]
             self._begin(ended)
             self.observation = self._seen()
@@ -189,7 +190,8 @@ class Arena:
             z = state[:, None] + np.arange(1, self.moves.count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
             z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
             z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return ((z ^ (z >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        found: npt.NDArray[np.float64] = ((z ^ (z >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return found
 
     def taken_episodes(self) -> list[Episode]:
         """Those that have ended since the last call."""

@@ -1,4 +1,4 @@
-"""Commands of any game that somebody brings: players measured."""
+"""Commands of any game that somebody brings: players measured, the game itself checked."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tyro.conf import UseAppendAction
 
 from protege.cli.evaluate import print_results
-from protege.cli.tables import print_json
+from protege.cli.tables import print_json, print_table
 from protege.games import Command, Figures, find_game
 
 if TYPE_CHECKING:
@@ -46,6 +46,26 @@ def run_eval(place: str, name: str, worlds: Worlds, command: Eval) -> int:
     return print_json(command, *results)
 
 
+@dataclass(frozen=True)
+class Doctor:
+    """Check a game: spaces, Gymnasium's own checker, seeding, determinism, speed, its teacher, what training costs."""
+
+    teacher: str = ""  # package.module:name of a teacher to try
+    json: bool = False  # also print one flat JSON object on the last line
+
+
+def run_doctor(place: str, name: str, worlds: Worlds, command: Doctor) -> int:
+    from protege.games.own.checks import checks
+
+    rows = checks(name, worlds, command.teacher)
+    print_table(place, ("", "", "found", "remark"), [[row.state, row.name, row.found, row.advice] for row in rows])
+    found: dict[str, Any] = {"ok": all(row.state == "ok" for row in rows)}
+    for row in rows:
+        found |= {row.name: row.found, f"{row.name}_ok": row.state == "ok"}
+    print_json(command, found)
+    return 0 if found["ok"] else 1
+
+
 def measured(name: str, worlds: Worlds, player: str, *, games: int, seed: int, runs: Path | None) -> Figures:
     """Figures of one player by name."""
     from protege.games.own.players import evaluate, players_of, teacher_of
@@ -55,4 +75,5 @@ def measured(name: str, worlds: Worlds, player: str, *, games: int, seed: int, r
 
 
 def commands(place: str, name: str, worlds: Worlds) -> Mapping[str, Command]:
-    return {"eval": Command(Eval, partial(run_eval, place, name, worlds))}
+    bound = (place, name, worlds)
+    return {"eval": Command(Eval, partial(run_eval, *bound)), "doctor": Command(Doctor, partial(run_doctor, *bound))}

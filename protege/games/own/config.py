@@ -5,8 +5,8 @@ from typing import Any, Final, Literal
 
 from protege import ProtegeError
 from protege.games.own.arena import World
-from protege.learn.pqn import PQNConfig
 from protege.learn.ppo import PPOConfig
+from protege.learn.pqn import PQNConfig
 from protege.learn.rainbow import RainbowConfig
 from protege.learn.replay import NO_ADVICE, ReplayConfig
 from protege.train.session import Ignored, clocks_ignored
@@ -21,6 +21,7 @@ class PQNTraining(PQNConfig):
     games: int = 64  # games that advance together
     horizon: int = 32  # frames of each game between two rounds of updates
     minibatch: int = 512  # samples per update
+    gamma: float = 0.995  # discount factor, per frame
     temperature: float = 0.05  # of the softmax over action values that is distilled; returns are about 1
     epsilon: float = 0.02  # final probability of a random move
     epsilon_fraction: float = 0.1  # of the budget over which epsilon falls from 1 to that; with a teacher at once
@@ -43,10 +44,12 @@ class RainbowTraining(RainbowConfig):
     low: float = -10.0  # lowest atom; returns are about 1
     high: float = 10.0  # highest atom
     replay_ratio: float = 8.0  # how often each frame is learned from, on average
-    margin: float = 0.05  # by which behaviour cloning wants the teacher's action to lead all others; returns are about 1
+    margin: float = (
+        0.05  # by which behaviour cloning wants the teacher's action to lead all others; returns are about 1
+    )
     minimum_fill: int = 2_000  # transitions in the replay before the first update
     ema: float = 0.01  # step of the running average of the weights, which is evaluated and kept; 1 for the newest
-    replay: ReplayConfig = ReplayConfig(capacity=500_000, n_step=5, priority_alpha=0.0)
+    replay: ReplayConfig = ReplayConfig(capacity=500_000, n_step=5, gamma=0.995, priority_alpha=0.0)
     epsilon: float = 0.02  # final probability of a random move
     epsilon_fraction: float = 0.1  # of the budget over which epsilon falls from 1 to that; with a teacher at once
 
@@ -60,7 +63,7 @@ class PPOTraining(PPOConfig):
     chunk: int = 16  # frames that are learned from in one piece
     recurrent: bool = False  # a policy with a memory
     epochs: int = 6  # passes over a rollout, unless the policy moves too far before
-    gamma: float = 0.99  # discount factor, per frame
+    gamma: float = 0.995  # discount factor, per frame
     entropy: float = 0.01  # weight of the mean entropy of the choices, at the start
     final_entropy: float = 0.0  # when the budget is used up
     critic_rate: float = 1.0  # the critic's learning rate as a multiple of the policy's

@@ -1,9 +1,12 @@
 """Copies of a Gymnasium environment as a game of arrays, with somebody's teacher beside each of them."""
 
+import ast
+import copy
 import importlib
 import sys
 from collections.abc import Callable
 from typing import Any, Final
+from urllib.parse import parse_qsl
 
 import gymnasium
 import numpy as np
@@ -13,6 +16,7 @@ from protege.games.own.spaces import Array, sight_of
 from protege.games.own.teacher import asks
 
 PREFIX: Final = "gym:"
+FIVE: Final = "step must give observation, reward, terminated, truncated and a dict"
 AT_ONCE: Final = 16  # environments of an evaluation
 
 
@@ -26,8 +30,10 @@ class Copies:
         self.sight = sight_of(self.observation_space, place)
         self.raw: list[Any] = [None] * games  # what each environment showed last, for the teacher
         self.seen = np.zeros((games, *self.sight.shape), self.sight.dtype)
-        self.ask, self.takes = asks(teacher) if teacher else (None, "")
-        if self.ask is not None:
+        self.ask: Callable[..., Any] | None = None
+        self.takes = ""
+        if teacher:
+            self.ask, self.takes = asks(teacher)
             self.teacher = self._teacher  # so that who has none does not look as if he had
 
     def _fault(self, what: str, game: int) -> GameFault:
@@ -64,12 +70,12 @@ class Copies:
             try:
                 answer = self.envs[game].step(action)
             except Exception as problem:  # of a user's own code: it could be any
-                raise self._fault(f"step({action}) raised {_said(problem)}", game) from problem
-            if not isinstance(answer, tuple) or len(answer) != 5:
+                unpacked = "unpack" in str(problem)  # Gymnasium's wrappers take the answer apart
                 raise self._fault(
-                    f"step must give observation, reward, terminated, truncated and a dict, and gave {_kind(answer)}",
-                    game,
-                )
+                    f"{FIVE}: {problem}" if unpacked else f"step({action}) raised {_said(problem)}", game
+                ) from problem
+            if not isinstance(answer, tuple) or len(answer) != 5:
+                raise self._fault(f"{FIVE}, and gave {_kind(answer)}", game)
             observation, reward, over, cut, _ = answer
             if not isinstance(over, bool | np.bool_) or not isinstance(cut, bool | np.bool_):
                 raise self._fault(
@@ -77,7 +83,7 @@ class Copies:
                     game,
                 )
             try:
-                rewards[game] = reward
+                rewards[game] = float(reward)
             except (TypeError, ValueError) as problem:
                 raise self._fault(f"a reward that is a number was expected, and {reward!r} came", game) from problem
             terminated[game], truncated[game] = over, cut
@@ -121,8 +127,12 @@ def _kind(answer: Any) -> str:
 
 
 def registered(place: str) -> Any:
-    """What Gymnasium knows of `gym:ID` or, with the module that registers it, `gym:MODULE:ID`."""
-    module, _, name = place.removeprefix(PREFIX).rpartition(":")
+    """What Gymnasium knows of `gym:ID` or, with the module that registers it, `gym:MODULE:ID`.
+
+    Arguments of the environment may follow, as in an address: `gym:LunarLander-v3?gravity=-5.0&enable_wind=True`.
+    """
+    named, _, given = place.removeprefix(PREFIX).partition("?")
+    module, _, name = named.rpartition(":")
     if module:
         if "" not in sys.path:
             sys.path.insert(0, "")  # so that a file beside the user is found, as with `python -m`
@@ -131,9 +141,19 @@ def registered(place: str) -> Any:
         except ImportError as problem:
             raise GameFault(f"{place}: module {module} cannot be imported: {problem}") from problem
     try:
-        return gymnasium.spec(name)
+        spec = copy.deepcopy(gymnasium.spec(name))
+        spec.kwargs |= {key: _value(text) for key, text in parse_qsl(given)}
+        return spec
     except gymnasium.error.Error as problem:
         raise GameFault(f"{place}: there is no such environment: {_plain(problem)}") from problem
+
+
+def _value(text: str) -> Any:
+    """A Python literal, or else the text itself."""
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return text
 
 
 def _plain(problem: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""Networks for any game: layers over features, a small convolution over pictures; values, or a policy and its critic."""
+"""Networks for any game: layers over features, a small convolution over pictures; values, or policy and critic."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -81,7 +81,7 @@ class Moved:
     log_spread: Tensor
 
     def _choices(self) -> list[Tensor]:
-        parts = self.first.split(self.moves.sizes, -1)
+        parts = torch.split(self.first, list(self.moves.sizes), -1)
         return [choice_log_probs(part, torch.ones_like(part, dtype=torch.bool)) for part in parts]
 
     def sample(self, generator: torch.Generator | None) -> Tensor:
@@ -92,7 +92,7 @@ class Moved:
 
     def mode(self) -> Tensor:
         if self.moves.kind != "numbers":
-            return torch.stack([part.argmax(-1) for part in self.first.split(self.moves.sizes, -1)], -1)
+            return torch.stack([part.argmax(-1) for part in torch.split(self.first, list(self.moves.sizes), -1)], -1)
         return self.first
 
     def log_prob(self, chosen: Tensor) -> Tensor:
@@ -130,7 +130,9 @@ class ActorCritic(Policy):
         self.core = RecurrentCore(width, width) if recurrent else None
         self.state_size = width if recurrent else 0
         self.head = nn.Linear(width, sum(moves.sizes) or moves.count)
-        self.log_spread = nn.Parameter(torch.full((0 if moves.sizes else moves.count,), -0.5))
+        self.log_spread: Tensor = torch.zeros(0)
+        if not moves.sizes:
+            self.log_spread = nn.Parameter(torch.full((moves.count,), -0.5))
         look, numbers = (nn.Identity(), shared) if shared else eyes(sight)
         self.critic = nn.Sequential(look, *layers(numbers, widths), nn.Linear(width, members))
         self.scale = PopArt()

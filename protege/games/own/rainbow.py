@@ -52,7 +52,8 @@ class RainbowSession(OwnSession):
         """As the replay keeps them, from -1 to 1."""
         if self.world.sight.is_picture:
             return self.world.sight.pixels(observations)
-        return np.clip((observations - self.centre) / self.reach, -1.0, 1.0)
+        found: Floats = np.clip((observations - self.centre) / self.reach, -1.0, 1.0)
+        return found
 
     def features(self, kept: Floats) -> Floats:
         """What the network sees of what was kept."""

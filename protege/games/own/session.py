@@ -14,7 +14,13 @@ from protege.games.own.config import OwnConfig
 from protege.games.own.metrics import METRICS, Tally
 from protege.games.own.networks import parameters_of, plan
 from protege.games.own.players import (
-    Pupil, Random, Teacher, build, evaluate, restore_scaling, scaling_tensors,
+    Pupil,
+    Random,
+    Teacher,
+    build,
+    evaluate,
+    restore_scaling,
+    scaling_tensors,
 )  # fmt: skip
 from protege.games.own.scaling import RewardScale, Scaling
 from protege.machine import usable_cores
@@ -143,7 +149,9 @@ class OwnSession(Session):
         seen = []
         for _ in range(max(32, 2048 // self.arena.count)):
             seen.append(self.arena.observation)
-            step = self.arena.step(self.arena.moves.random(self.random.random((self.arena.count, self.arena.moves.count))))
+            step = self.arena.step(
+                self.arena.moves.random(self.random.random((self.arena.count, self.arena.moves.count)))
+            )
             self.rewards.note(step.reward, step.ended)
         for observations in seen:
             self.scaling.note(observations)
@@ -179,8 +187,7 @@ class OwnSession(Session):
         if self.advised:
             lead = self.baselines["teacher"] - self.baselines["random"]
             behind = (self.baselines["teacher"] - snapshot.found["return_mean"]) / max(1e-9, lead)
-            # Never upwards again: advice that comes back distorts values which have been learned without it.
-            self.trailing = min(self.trailing, max(0.0, behind))
+            self.trailing = min(1.0, max(0.0, behind))  # upwards again as well: who falls behind is caught
 
     def note(self, played: Experience) -> None:
         """Count what was learned from."""

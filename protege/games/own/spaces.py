@@ -120,8 +120,8 @@ def _names(space: Space, name: str, where: str) -> Iterator[str]:
             yield from (f"{name}{list(index) if shape else ''}" for index in np.ndindex(*shape))
         case _:
             raise UnsupportedSpace(
-                f"{where}: observations in {space}{f' ({name})' * bool(name)} are not supported; expected Box, Discrete, "
-                f"MultiDiscrete, MultiBinary, or a Dict or Tuple of them, with up to {MOST_CHOICES:,} choices"
+                f"{where}: observations in {space}{f' ({name})' * bool(name)} are not supported; expected Box, "
+                f"Discrete, MultiDiscrete, MultiBinary, or a Dict or Tuple of them, with up to {MOST_CHOICES:,} choices"
             )
 
 
@@ -129,8 +129,8 @@ def _flatten(space: Space, value: Any, parts: list[Array], name: str) -> None:
     match space:
         case spaces.Dict():
             if not isinstance(value, Mapping) or set(value) != set(space.spaces):
-                found = sorted(map(str, value)) if isinstance(value, Mapping) else type(value).__name__
-                raise ValueError(f"{name} with the keys {sorted(space.spaces)} was expected, and {found} came")
+                came = sorted(map(str, value)) if isinstance(value, Mapping) else type(value).__name__
+                raise ValueError(f"{name} with the keys {sorted(space.spaces)} was expected, and {came} came")
             for key, inner in space.spaces.items():
                 _flatten(inner, value[key], parts, f"{name}.{key}")
         case spaces.Tuple():
@@ -175,7 +175,7 @@ class Moves:
         """Moves from uniform numbers (games, count): indices of choices, or numbers between the bounds."""
         if self.kind == "numbers":
             return (self.low + uniform * (self.high - self.low)).astype(np.float32)
-        found = (uniform * np.array(self.sizes)).astype(np.int64)
+        found: Array = (uniform * np.array(self.sizes)).astype(np.int64)
         return found[:, 0] if self.kind == "choice" else found
 
     def to_env(self, moves: Array) -> Array:
@@ -200,11 +200,11 @@ class Moves:
             return np.clip(found, self.low, self.high)
         if found.dtype.kind not in "iub" or found.size != games * self.count:
             raise ValueError(f"an action in {self.space} was expected, and {_short(actions)} came")
-        found = found.reshape(games, -1).astype(np.int64) - np.ravel(getattr(self.space, "start", 0)).astype(np.int64)
-        legal = (found >= 0) & (found < np.array(self.sizes))
-        if not legal.all():
+        start = np.ravel(getattr(self.space, "start", 0)).astype(np.int64)
+        chosen: Array = found.reshape(games, -1).astype(np.int64) - start
+        if not ((chosen >= 0) & (chosen < np.array(self.sizes))).all():
             raise ValueError(f"an action in {self.space} was expected, and {_short(np.asarray(actions))} came")
-        return found[:, 0] if self.kind == "choice" else found
+        return chosen[:, 0] if self.kind == "choice" else chosen
 
 
 def _short(value: Any) -> str:

@@ -40,7 +40,9 @@ def asks(place: str) -> tuple[Callable[..., Any], str]:
         try:
             found = found()
         except TypeError as problem:
-            raise BadTeacher(f"teacher {place!r} cannot be made: {problem}; a class must need no arguments") from problem
+            raise BadTeacher(
+                f"teacher {place!r} cannot be made: {problem}; a class must need no arguments"
+            ) from problem
     ask = found if callable(found) else getattr(found, "act", None)
     if ask is None:
         raise BadTeacher(f"teacher {place!r} is a {type(found).__name__} that cannot be called; {EXPECTED}")

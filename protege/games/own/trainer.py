@@ -8,8 +8,8 @@ from protege.games.own.arena import World
 from protege.games.own.config import OwnConfig, check, ignored, presets
 from protege.games.own.metrics import METRICS
 from protege.games.own.players import KIND
-from protege.games.own.pqn import PQNSession
 from protege.games.own.ppo import PPOSession
+from protege.games.own.pqn import PQNSession
 from protege.games.own.rainbow import RainbowSession
 from protege.train.session import Context, Session, Trainer
 
