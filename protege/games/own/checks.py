@@ -12,11 +12,11 @@ from gymnasium.utils.env_checker import check_env
 
 from protege import ProtegeError
 from protege.games import Check
-from protege.games.own.arena import Arena, World
-from protege.games.own.config import OwnConfig
-from protege.games.own.players import Random, Teacher, evaluate
-from protege.games.own.spaces import Array
-from protege.games.own.trainer import trainer_of
+from protege.games.own.agents.players import Random, Teacher, evaluate
+from protege.games.own.training.config import OwnConfig
+from protege.games.own.training.trainer import trainer_of
+from protege.games.own.world.arena import Arena, World
+from protege.games.own.world.spaces import Array
 from protege.seeds import EVALUATION
 from protege.train.estimate import estimate
 

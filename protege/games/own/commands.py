@@ -13,7 +13,7 @@ from protege.cli.tables import print_json, print_table
 from protege.games import Command, Figures, find_game
 
 if TYPE_CHECKING:
-    from protege.games.own.arena import World
+    from protege.games.own.world.arena import World
 
 Worlds = Callable[[str], "World"]
 
@@ -34,7 +34,7 @@ class Eval:
 
 
 def run_eval(place: str, name: str, worlds: Worlds, command: Eval) -> int:
-    from protege.games.own.players import evaluate, players_of, teacher_of
+    from protege.games.own.agents.players import evaluate, players_of, teacher_of
 
     teacher = command.teacher or ("teacher" in command.player and teacher_of(name, command.player, command.runs)) or ""
     world = worlds(teacher)
@@ -68,7 +68,7 @@ def run_doctor(place: str, name: str, worlds: Worlds, command: Doctor) -> int:
 
 def measured(name: str, worlds: Worlds, player: str, *, games: int, seed: int, runs: Path | None) -> Figures:
     """Figures of one player by name."""
-    from protege.games.own.players import evaluate, players_of, teacher_of
+    from protege.games.own.agents.players import evaluate, players_of, teacher_of
 
     world = worlds(teacher_of(name, (), runs) if player == "teacher" else "")
     return evaluate(world, player, players_of(world).find(player, runs), games=games, seed=seed)

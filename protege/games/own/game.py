@@ -10,7 +10,7 @@ from protege.games import Figures, Game
 from protege.games.own.commands import commands
 
 if TYPE_CHECKING:
-    from protege.games.own.arena import World
+    from protege.games.own.world.arena import World
     from protege.train.session import Trainer
 
 Worlds = Callable[[str], "World"]  # by the place of a teacher, or without one
@@ -18,7 +18,7 @@ Worlds = Callable[[str], "World"]  # by the place of a teacher, or without one
 
 def trainer(name: str, worlds: Worlds) -> "Trainer":
     """How such a game is learned."""
-    from protege.games.own.trainer import trainer_of
+    from protege.games.own.training.trainer import trainer_of
 
     return trainer_of(name, worlds)
 
@@ -34,13 +34,13 @@ def measure(
 
 def table(results: Sequence[Figures]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
     """Figures as people read them."""
-    from protege.games.own.players import TABLE_HEAD, table_rows
+    from protege.games.own.agents.players import TABLE_HEAD, table_rows
 
     return TABLE_HEAD, table_rows(results)
 
 
 def players(worlds: Worlds) -> Any:
-    from protege.games.own.players import players_of
+    from protege.games.own.agents.players import players_of
 
     return players_of(worlds(""))
 
@@ -77,6 +77,6 @@ def game_of(place: str, title: str, worlds: Worlds, about: str = "") -> Game:
 
 def gym_game(place: str) -> Game:
     """A Gymnasium environment: `gym:ID`, or `gym:MODULE:ID` to import its registration first."""
-    from protege.games.own.copies import gym_world, registered
+    from protege.games.own.world.copies import gym_world, registered
 
     return game_of(place, registered(place).id, partial(gym_world, place), "a Gymnasium environment")

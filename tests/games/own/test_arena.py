@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from protege.games.own.arena import Arena, GameFault, World
-from protege.games.own.copies import gym_world
-from protege.games.own.players import Random, play
-from protege.games.own.scaling import RewardScale, Scaling
-from protege.games.own.spaces import sight_of
+from protege.games.own.agents.players import Random, play
+from protege.games.own.agents.scaling import RewardScale, Scaling
+from protege.games.own.world.arena import Arena, GameFault, World
+from protege.games.own.world.copies import gym_world
+from protege.games.own.world.spaces import sight_of
 from protege.seeds import EVALUATION, TRAINING
 
 HERE = "tests.games.own.worlds"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from protege.games.own.spaces import UnsupportedSpace, moves_of, sight_of
+from protege.games.own.world.spaces import UnsupportedSpace, moves_of, sight_of
 
 
 def test_numbers_of_a_dictionary_have_names_and_choices_become_flags():

@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from protege.games.own.spaces import Array, Floats, Sight
+from protege.games.own.world.spaces import Array, Floats, Sight
 
 LIMIT: Final = 10.0  # standard deviations; beyond, an observation is cut
 LEAST: Final = 1e-6  # standard deviation: what never changes is not blown up

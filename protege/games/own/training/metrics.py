@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, Final
 
-from protege.games.own.arena import Episode
+from protege.games.own.world.arena import Episode
 from protege.runs.metrics import Card, Column, Metric
 
 _LOSS, _LOSS_CARD = Column("Loss", 7, 5, mean=True), Card("loss", 1, "gauge")

@@ -18,10 +18,10 @@ import torch
 from torch import Tensor, nn
 
 from protege import ProtegeError
-from protege.games.own.arena import Arena, Episode, World
-from protege.games.own.networks import ActorCritic, ValueNetwork, plan, rainbow_network
-from protege.games.own.scaling import Scaling
-from protege.games.own.spaces import Array, Moves, Sight
+from protege.games.own.agents.networks import ActorCritic, ValueNetwork, plan, rainbow_network
+from protege.games.own.agents.scaling import Scaling
+from protege.games.own.world.arena import Arena, Episode, World
+from protege.games.own.world.spaces import Array, Moves, Sight
 from protege.games.players import Players, UnknownPlayer
 from protege.learn.rainbow import QNetwork
 from protege.learn.state import named_weights, restore_weights

@@ -9,11 +9,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
-from protege.games.own.arena import Arena, Episode, World
-from protege.games.own.config import OwnConfig
-from protege.games.own.metrics import METRICS, Tally
-from protege.games.own.networks import parameters_of, plan
-from protege.games.own.players import (
+from protege.games.own.agents.networks import parameters_of, plan
+from protege.games.own.agents.players import (
     Pupil,
     Random,
     Teacher,
@@ -22,7 +19,10 @@ from protege.games.own.players import (
     restore_scaling,
     scaling_tensors,
 )  # fmt: skip
-from protege.games.own.scaling import RewardScale, Scaling
+from protege.games.own.agents.scaling import RewardScale, Scaling
+from protege.games.own.training.config import OwnConfig
+from protege.games.own.training.metrics import METRICS, Tally
+from protege.games.own.world.arena import Arena, Episode, World
 from protege.machine import usable_cores
 from protege.runs import checkpoints
 from protege.seeds import TRAINING, Purpose, random_stream

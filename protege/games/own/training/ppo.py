@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from protege.games.own.arena import World
-from protege.games.own.config import OwnConfig
-from protege.games.own.networks import ActorCritic
-from protege.games.own.session import OF_EPSILON, OwnSession, Played
-from protege.games.own.spaces import Array
+from protege.games.own.agents.networks import ActorCritic
+from protege.games.own.training.config import OwnConfig
+from protege.games.own.training.session import OF_EPSILON, OwnSession, Played
+from protege.games.own.world.arena import World
+from protege.games.own.world.spaces import Array
 from protege.learn.ppo import PPO
 from protege.learn.rollout import Field, Rollout, Shape
 from protege.train.session import Context, Experience, Figures

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protege import ProtegeError
-from protege.games.own.spaces import Array, Moves, Sight, Space, moves_of, sight_of
+from protege.games.own.world.spaces import Array, Moves, Sight, Space, moves_of, sight_of
 from protege.seeds import seed_of
 
 Ints = npt.NDArray[np.int64]

@@ -11,9 +11,9 @@ from urllib.parse import parse_qsl
 import gymnasium
 import numpy as np
 
-from protege.games.own.arena import Flags, GameFault, Ints, World
-from protege.games.own.spaces import Array, sight_of
-from protege.games.own.teacher import asks
+from protege.games.own.world.arena import Flags, GameFault, Ints, World
+from protege.games.own.world.spaces import Array, sight_of
+from protege.games.own.world.teacher import asks
 
 PREFIX: Final = "gym:"
 FIVE: Final = "step must give observation, reward, terminated, truncated and a dict"

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from protege.games.own.spaces import Array, Moves, Sight
+from protege.games.own.world.spaces import Array, Moves, Sight
 from protege.learn.heads import choice_entropy, choice_log_probs, draw_choice, squashed_entropy, squashed_log_prob
 from protege.learn.ppo import ActionEvaluation, Policy, PopArt
 from protege.learn.rainbow import Head, QNetwork, initialise
@@ -45,20 +45,21 @@ def layers(inputs: int, widths: Sequence[int], norm: bool = True) -> list[nn.Mod
 
 
 class ValueNetwork(nn.Module):
-    """Features -> the value of each choice."""
+    """Features -> the value of each choice: that of the state, and what each choice adds (Wang et al., 2016)."""
 
     def __init__(self, sight: Sight, moves: Moves, widths: Sequence[int]):
         super().__init__()
         look, numbers = eyes(sight)
         self.body = nn.Sequential(look, *layers(numbers, widths))
-        self.head = nn.Linear(widths[-1] if widths else numbers, moves.sizes[0])
+        self.head = nn.Linear(widths[-1] if widths else numbers, 1 + moves.sizes[0])
         initialise(self.body)
         nn.init.zeros_(self.head.weight)  # begins with no preference
         nn.init.zeros_(self.head.bias)
 
     def forward(self, features: Tensor) -> Tensor:
         found: Tensor = self.head(self.body(features))
-        return found
+        value, more = found[:, :1], found[:, 1:]
+        return value + more - more.mean(1, keepdim=True)
 
 
 def rainbow_network(sight: Sight, moves: Moves, widths: Sequence[int], atoms: int, low: float, high: float) -> QNetwork:

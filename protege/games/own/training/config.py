@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from protege import ProtegeError
-from protege.games.own.arena import World
+from protege.games.own.world.arena import World
 from protege.learn.ppo import PPOConfig
 from protege.learn.pqn import PQNConfig
 from protege.learn.rainbow import RainbowConfig

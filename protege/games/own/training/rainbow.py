@@ -7,10 +7,10 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from protege.games.own.arena import World
-from protege.games.own.config import OwnConfig
-from protege.games.own.session import OwnSession, Played
-from protege.games.own.spaces import Array, Floats
+from protege.games.own.training.config import OwnConfig
+from protege.games.own.training.session import OwnSession, Played
+from protege.games.own.world.arena import World
+from protege.games.own.world.spaces import Array, Floats
 from protege.learn.packing import Packing, packing
 from protege.learn.rainbow import Rainbow
 from protege.learn.replay import Actor, Batch, Replay

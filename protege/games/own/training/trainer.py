@@ -4,13 +4,13 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
-from protege.games.own.arena import World
-from protege.games.own.config import OwnConfig, check, ignored, presets
-from protege.games.own.metrics import METRICS
-from protege.games.own.players import KIND
-from protege.games.own.ppo import PPOSession
-from protege.games.own.pqn import PQNSession
-from protege.games.own.rainbow import RainbowSession
+from protege.games.own.agents.players import KIND
+from protege.games.own.training.config import OwnConfig, check, ignored, presets
+from protege.games.own.training.metrics import METRICS
+from protege.games.own.training.ppo import PPOSession
+from protege.games.own.training.pqn import PQNSession
+from protege.games.own.training.rainbow import RainbowSession
+from protege.games.own.world.arena import World
 from protege.train.session import Context, Session, Trainer
 
 SESSIONS: Final[dict[str, Any]] = {"pqn": PQNSession, "rainbow": RainbowSession, "ppo": PPOSession}

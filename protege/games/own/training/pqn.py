@@ -6,9 +6,9 @@ import time
 import numpy as np
 import torch
 
-from protege.games.own.arena import World
-from protege.games.own.config import OwnConfig
-from protege.games.own.session import OwnSession, Played
+from protege.games.own.training.config import OwnConfig
+from protege.games.own.training.session import OwnSession, Played
+from protege.games.own.world.arena import World
 from protege.learn.pqn import PQN, Rollout
 from protege.train.session import Context, Experience, Figures
 
