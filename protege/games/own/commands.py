@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tyro.conf import UseAppendAction
 
-from protege.cli.evaluate import print_results
 from protege.cli.tables import print_json, print_table
-from protege.games import Command, Figures, find_game
+from protege.games import Command, Figures
 
 if TYPE_CHECKING:
     from protege.games.own.world.arena import World
@@ -33,8 +32,8 @@ class Eval:
     json: bool = False  # also print one flat JSON object for each player, the last line among them
 
 
-def run_eval(place: str, name: str, worlds: Worlds, command: Eval) -> int:
-    from protege.games.own.agents.players import evaluate, players_of, teacher_of
+def run_eval(name: str, worlds: Worlds, command: Eval) -> int:
+    from protege.games.own.agents.players import TABLE_HEAD, evaluate, players_of, table_rows, teacher_of
 
     teacher = command.teacher or ("teacher" in command.player and teacher_of(name, command.player, command.runs)) or ""
     world = worlds(teacher)
@@ -42,7 +41,8 @@ def run_eval(place: str, name: str, worlds: Worlds, command: Eval) -> int:
     found = [players.find(player, command.runs) for player in command.player]  # a typo costs no time
     given: dict[str, Any] = {"games": command.games, "seed": command.seed, "longest": command.longest}
     results = [evaluate(world, who, player, **given) for who, player in zip(command.player, found)]
-    print_results(find_game(place), results, f"{world.title}, {command.games} episodes each, seed {command.seed}")
+    title = f"{world.title}, {command.games} episodes each, seed {command.seed}"
+    print_table(title, TABLE_HEAD, table_rows(results), tuple(range(2, len(TABLE_HEAD))), wrap=False)
     return print_json(command, *results)
 
 
@@ -54,11 +54,11 @@ class Doctor:
     json: bool = False  # also print one flat JSON object on the last line
 
 
-def run_doctor(place: str, name: str, worlds: Worlds, command: Doctor) -> int:
+def run_doctor(name: str, worlds: Worlds, command: Doctor) -> int:
     from protege.games.own.checks import checks
 
     rows = checks(name, worlds, command.teacher)
-    print_table(place, ("", "", "found", "remark"), [[row.state, row.name, row.found, row.advice] for row in rows])
+    print_table(name, ("", "", "found", "remark"), [[row.state, row.name, row.found, row.advice] for row in rows])
     found: dict[str, Any] = {"ok": all(row.state == "ok" for row in rows)}
     for row in rows:
         found |= {row.name: row.found, f"{row.name}_ok": row.state == "ok"}
@@ -74,6 +74,6 @@ def measured(name: str, worlds: Worlds, player: str, *, games: int, seed: int, r
     return evaluate(world, player, players_of(world).find(player, runs), games=games, seed=seed)
 
 
-def commands(place: str, name: str, worlds: Worlds) -> Mapping[str, Command]:
-    bound = (place, name, worlds)
+def commands(name: str, worlds: Worlds) -> Mapping[str, Command]:
+    bound = (name, worlds)
     return {"eval": Command(Eval, partial(run_eval, *bound)), "doctor": Command(Doctor, partial(run_doctor, *bound))}

@@ -1,5 +1,7 @@
 """A table for any game that somebody brings: a Gymnasium environment, or a class of games as arrays."""
 
+import inspect
+import os
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -51,9 +53,8 @@ def next_steps(place: str, run: str, config: Any, runs: Path | None) -> Sequence
     return [("Measure it again", f"protege eval {place} --player {run}{beside} --player random --games 500")]
 
 
-def game_of(place: str, title: str, worlds: Worlds, about: str = "") -> Game:
+def game_of(name: str, place: str, title: str, worlds: Worlds, about: str) -> Game:
     """The table of the game at a place."""
-    name = re.sub(r"[^\w.-]+", "-", place.removesuffix(".py"))
 
     def teachers(config: Any) -> Sequence[str]:
         return ("teacher", "random") if worlds(config.teacher).teaches else ("random",)
@@ -61,7 +62,7 @@ def game_of(place: str, title: str, worlds: Worlds, about: str = "") -> Game:
     return Game(
         name=name,
         title=title,
-        about=about or "a game of your own",
+        about=about,
         unit="frame",
         trainer=partial(trainer, name, worlds),
         players=partial(players, worlds),
@@ -69,7 +70,7 @@ def game_of(place: str, title: str, worlds: Worlds, about: str = "") -> Game:
         score="return_mean",
         table=table,
         teachers=teachers,
-        commands=commands(place, name, worlds),
+        commands=commands(name, worlds),
         next_steps=partial(next_steps, place),
         place=place,
     )
@@ -79,4 +80,21 @@ def gym_game(place: str) -> Game:
     """A Gymnasium environment: `gym:ID`, or `gym:MODULE:ID` to import its registration first."""
     from protege.games.own.world.copies import gym_world, registered
 
-    return game_of(place, registered(place).id, partial(gym_world, place), "a Gymnasium environment")
+    name = re.sub(r"[^\w.-]+", "-", place)
+    return game_of(name, place, registered(place).id, partial(gym_world, place), "a Gymnasium environment")
+
+
+def array_game(games: type[Any], *, name: str, title: str = "", about: str = "a game of your own") -> Game:
+    """A class of games as arrays (`protege.games.own.world.arena.Games`), in a file of your own: GAME = array_game(...).
+
+    A method `teacher(self)`, which gives the actions of a scripted player in all games, makes it somebody to outplay.
+    """
+    module = games.__module__
+    place = f"{module}:GAME" if "." in module else os.path.relpath(inspect.getfile(games))
+
+    def world(teacher: str) -> "World":
+        from protege.games.own.world.arrays import array_world
+
+        return array_world(games, place, title or name, teacher)
+
+    return game_of(name, place, title or name, world, about)

@@ -1,7 +1,9 @@
 """The settings of a training on somebody's own game, and presets for them."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
+
+import tyro
 
 from protege import ProtegeError
 from protege.games.own.world.arena import World
@@ -18,10 +20,14 @@ LEARNERS: Final = ("pqn", "rainbow", "ppo")
 class PQNTraining(PQNConfig):
     """Settings of PQN, the learner without a replay."""
 
-    games: int = 64  # games that advance together
+    games: int = 128  # games that advance together
     horizon: int = 32  # frames of each game between two rounds of updates
     minibatch: int = 512  # samples per update
-    gamma: float = 0.995  # discount factor, per frame
+    # lambda of the Q(lambda) returns: near 1, since advantages are small beside values where frames are many
+    lambda_: Annotated[float, tyro.conf.arg(name="lambda")] = 0.95
+    # Advantage learning (Bellemare et al., 2016): what a worse action lacks is deducted from its reward, times this, so
+    # that differences between actions stand out of the noise even where a single frame hardly matters; 0 for none.
+    gap: float = 0.9
     temperature: float = 0.05  # of the softmax over action values that is distilled; returns are about 1
     epsilon: float = 0.02  # final probability of a random move
     epsilon_fraction: float = 0.1  # of the budget over which epsilon falls from 1 to that; with a teacher at once
@@ -49,7 +55,7 @@ class RainbowTraining(RainbowConfig):
     )
     minimum_fill: int = 2_000  # transitions in the replay before the first update
     ema: float = 0.01  # step of the running average of the weights, which is evaluated and kept; 1 for the newest
-    replay: ReplayConfig = ReplayConfig(capacity=500_000, n_step=5, gamma=0.995, priority_alpha=0.0)
+    replay: ReplayConfig = ReplayConfig(capacity=500_000, n_step=5, priority_alpha=0.0)
     epsilon: float = 0.02  # final probability of a random move
     epsilon_fraction: float = 0.1  # of the budget over which epsilon falls from 1 to that; with a teacher at once
 
@@ -63,7 +69,7 @@ class PPOTraining(PPOConfig):
     chunk: int = 16  # frames that are learned from in one piece
     recurrent: bool = False  # a policy with a memory
     epochs: int = 6  # passes over a rollout, unless the policy moves too far before
-    gamma: float = 0.995  # discount factor, per frame
+    gamma: float = 0.99  # discount factor, per frame
     entropy: float = 0.01  # weight of the mean entropy of the choices, at the start
     final_entropy: float = 0.0  # when the budget is used up
     critic_rate: float = 1.0  # the critic's learning rate as a multiple of the policy's

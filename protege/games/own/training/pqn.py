@@ -31,23 +31,24 @@ class PQNSession(OwnSession):
             self.player.load_state_dict(self.trained.state_dict())
         c, arena, began = self.own, self.arena, time.thread_time()
         epsilon, factor = self.controls.epsilon(self.scheduled()), self.rewards.factor
-        seen = []
+        seen, games = [], np.arange(c.games)
         with torch.inference_mode():
             for t in range(c.horizon + 1):
                 room.features[t] = self.scaling.see(arena.observation)
-                best, actions = self.player(torch.from_numpy(room.features[t])).max(1)
-                room.values[t] = best.numpy()
+                values = self.player(torch.from_numpy(room.features[t])).numpy()
+                room.values[t] = values.max(1)
                 if t == c.horizon:
                     break
                 seen.append(arena.observation)
                 moves = room.actions[t]
-                moves[:] = actions.numpy()
+                moves[:] = values.argmax(1)
                 strays = np.flatnonzero(self.random.random(c.games) < epsilon)
                 moves[strays] = arena.moves.random(self.random.random((len(strays), 1)))
                 if self.advised:
                     room.advice[t] = arena.advice()
                 step = arena.step(moves)
-                room.rewards[t] = step.reward * np.float32(factor)
+                lacking = room.values[t] - values[games, moves]
+                room.rewards[t] = step.reward * np.float32(factor) - np.float32(c.gap) * lacking
                 room.terminated[t] = step.terminated | step.truncated
                 cut = step.truncated[step.ended]
                 if cut.any():

@@ -75,6 +75,22 @@ def close(games: Games) -> None:
     getattr(games, "close", lambda: None)()
 
 
+def uniform(seeds: Ints, numbers: Ints, count: int = 1) -> npt.NDArray[np.float64]:
+    """Random numbers (games, count) from 0 to 1 that follow from each game's seed and a number, such as its frame.
+
+    By splitmix64, for all games at once: a generator for each of them would take longer than many a game.
+    """
+    step = np.uint64(0x9E3779B97F4A7C15)
+    with np.errstate(over="ignore"):
+        place = numbers.astype(np.uint64) * np.uint64(count)
+        state = seeds.astype(np.uint64) * np.uint64(0xD1B54A32D192ED03) + place * step
+        z = state[:, None] + np.arange(1, count + 1, dtype=np.uint64) * step
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    found: npt.NDArray[np.float64] = ((z ^ (z >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return found
+
+
 class Episode(NamedTuple):
     """A game that has ended."""
 
@@ -184,14 +200,7 @@ class Arena:
 
     def uniform(self) -> npt.NDArray[np.float64]:
         """Random numbers (games, count of a move) that follow from each game's seed and frame alone."""
-        with np.errstate(over="ignore"):
-            place = self.frame.astype(np.uint64) * np.uint64(self.moves.count)
-            state = self.seeds.astype(np.uint64) * np.uint64(0xD1B54A32D192ED03) + place * np.uint64(0x9E3779B97F4A7C15)
-            z = state[:, None] + np.arange(1, self.moves.count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-            z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        found: npt.NDArray[np.float64] = ((z ^ (z >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-        return found
+        return uniform(self.seeds, self.frame, self.moves.count)
 
     def taken_episodes(self) -> list[Episode]:
         """Those that have ended since the last call."""
