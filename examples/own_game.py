@@ -14,10 +14,10 @@ from protege.games.own.world.arena import uniform
 
 WIDTH = 9  # columns
 HEIGHT = 8  # rows that a thing falls through, one in each frame
-THINGS = 3  # in the air at once
+THINGS = 4  # in the air at once
 FRAMES = 200  # of an episode
 APPLE, GOLD, BOMB = 0, 1, 2
-WORTH = np.array([1.0, 5.0, -5.0])
+WORTH = np.array([1.0, 10.0, -5.0])
 LEFT, STAY, RIGHT = 0, 1, 2
 
 

@@ -26,6 +26,7 @@ Figures = dict[str, Any]
 BUILT_IN: Final = {"tempest": "protege.games.tempest.game:GAME", "echelon": "protege.games.echelon.game:GAME"}
 # Games of other libraries, by what their names begin with: a function that makes the table.
 BROUGHT: Final = {"gym:": "protege.games.own.game:gym_game"}
+BENCHMARKS: Final = {"overhead": "protege.games.own.benchmarks:overhead"}  # that belong to no game
 
 
 class UnknownGame(ProtegeError):

@@ -25,12 +25,8 @@ class PQNTraining(PQNConfig):
     minibatch: int = 512  # samples per update
     # lambda of the Q(lambda) returns: near 1, since advantages are small beside values where frames are many
     lambda_: Annotated[float, tyro.conf.arg(name="lambda")] = 0.95
-    # Advantage learning (Bellemare et al., 2016): what a worse action lacks is deducted from its reward, times this, so
-    # that differences between actions stand out of the noise even where a single frame hardly matters; 0 for none.
-    gap: float = 0.9
     temperature: float = 0.05  # of the softmax over action values that is distilled; returns are about 1
     epsilon: float = 0.02  # final probability of a random move
-    epsilon_fraction: float = 0.1  # of the budget over which epsilon falls from 1 to that; with a teacher at once
     distillation: float = 1.0  # weight of the teacher's advice; falls to 0 as the pupil's return reaches its
 
 
@@ -57,7 +53,6 @@ class RainbowTraining(RainbowConfig):
     ema: float = 0.01  # step of the running average of the weights, which is evaluated and kept; 1 for the newest
     replay: ReplayConfig = ReplayConfig(capacity=500_000, n_step=5, priority_alpha=0.0)
     epsilon: float = 0.02  # final probability of a random move
-    epsilon_fraction: float = 0.1  # of the budget over which epsilon falls from 1 to that; with a teacher at once
 
 
 @dataclass(frozen=True)
@@ -89,6 +84,7 @@ class OwnConfig:
     # Its advice is asked in every frame and imitated until the pupil is as good; it never plays itself.
     teacher: str = ""
     teacher_fraction: float = 0.5  # of the budget after which advice counts no more, however good the pupil is
+    epsilon_fraction: float = 0.1  # of the budget over which random moves fade from 100 %, or 25 % with a teacher
     widths: tuple[int, ...] = (128, 128)  # sizes of the network's layers
     longest: int = 20_000  # frames after which an episode is truncated, if the game does not end it before
     pqn: PQNTraining = PQNTraining()

@@ -31,7 +31,7 @@ class PQNSession(OwnSession):
             self.player.load_state_dict(self.trained.state_dict())
         c, arena, began = self.own, self.arena, time.thread_time()
         epsilon, factor = self.controls.epsilon(self.scheduled()), self.rewards.factor
-        seen, games = [], np.arange(c.games)
+        seen = []
         with torch.inference_mode():
             for t in range(c.horizon + 1):
                 room.features[t] = self.scaling.see(arena.observation)
@@ -47,8 +47,7 @@ class PQNSession(OwnSession):
                 if self.advised:
                     room.advice[t] = arena.advice()
                 step = arena.step(moves)
-                lacking = room.values[t] - values[games, moves]
-                room.rewards[t] = step.reward * np.float32(factor) - np.float32(c.gap) * lacking
+                room.rewards[t] = step.reward * np.float32(factor)
                 room.terminated[t] = step.terminated | step.truncated
                 cut = step.truncated[step.ended]
                 if cut.any():

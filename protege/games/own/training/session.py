@@ -30,6 +30,8 @@ from protege.train.controls import Controls, Scheduled
 from protege.train.session import Context, Experience, Figures, Result, Session, Snapshot
 
 SEED_OF_EVALUATIONS: Final = 2_000_000  # so that these and what people evaluate with are different games
+ADVISED_EPSILON: Final = 0.25  # random moves at first, where a teacher advises
+FALLEN: Final = 0.5  # of the teacher's lead over random play: who lacks more of it is advised again
 OF_ADVICE: Final = ("teacher", "teacher_off", "teacher_only")  # controls of trainings with a teacher
 OF_EPSILON: Final = ("epsilon", "greedy", "pulse")  # of learners that explore by random moves
 
@@ -138,7 +140,7 @@ class OwnSession(Session):
                 found = evaluate(self.world, name, player, **self.evaluation_games())
                 self.baselines[name] = found["return_mean"]
             if self.advised and self.baselines["teacher"] <= self.baselines["random"]:
-                self.trailing = 0.0
+                self.advised, self.trailing = False, 0.0
                 self.context.note("the teacher earns no more than random play: its advice is not imitated")
         if not resumed:
             self._look_around()
@@ -160,18 +162,17 @@ class OwnSession(Session):
     # --- the teacher ---
 
     def scheduled(self) -> Scheduled:
-        """Advice counts as much as the pupil trails its teacher, and ends with a fraction of the budget."""
-        c, progress = self.config, self.context.progress()
-        left = 1.0 - progress / c.teacher_fraction if c.teacher_fraction > 0 else 0.0
-        teacher = self.trailing * min(1.0, max(0.0, left)) if self.advised else 0.0
-        return Scheduled(self.frames, self._epsilon(progress), teacher)
+        """Random moves fade over the first part of the budget, and so does advice, unless the pupil still trails.
 
-    def _epsilon(self, progress: float) -> float:
-        c = self.own
-        if not hasattr(c, "epsilon"):
-            return 0.0
-        begun = 1.0 if self.advised or c.epsilon_fraction <= 0 else progress / c.epsilon_fraction
-        return float(max(c.epsilon, 1.0 - begun))
+        Both go together: what other actions are worth must be known by the time nobody advises against them.
+        """
+        c, progress = self.config, self.context.progress()
+        begun = progress / c.epsilon_fraction if c.epsilon_fraction > 0 else 1.0
+        first = ADVISED_EPSILON if self.advised else 1.0
+        epsilon = max(getattr(self.own, "epsilon", 0.0), first * (1.0 - begun))
+        needed = self.trailing if progress < c.teacher_fraction else 0.0
+        teacher = max(needed, 1.0 - begun) if self.advised and c.teacher_fraction > 0 else 0.0
+        return Scheduled(self.frames, epsilon, min(1.0, max(0.0, teacher)))
 
     def advice_weight(self, full: float) -> float:
         """How much advice counts now, of its full weight."""
@@ -186,8 +187,11 @@ class OwnSession(Session):
         assert isinstance(snapshot, OwnSnapshot)
         if self.advised:
             lead = self.baselines["teacher"] - self.baselines["random"]
-            behind = (self.baselines["teacher"] - snapshot.found["return_mean"]) / max(1e-9, lead)
-            self.trailing = min(1.0, max(0.0, behind))  # upwards again as well: who falls behind is caught
+            # Level is who may be as good, by the interval: even a little advice holds a pupil at its teacher's side.
+            level = snapshot.found["return_mean_high"] >= self.baselines["teacher"]
+            behind = 0.0 if level else (self.baselines["teacher"] - snapshot.found["return_mean"]) / max(1e-9, lead)
+            # Advice that comes back distorts values which have been learned without it: only who has fallen is caught.
+            self.trailing = min(1.0, behind) if behind > FALLEN else min(self.trailing, max(0.0, behind))
 
     def note(self, played: Experience) -> None:
         """Count what was learned from."""

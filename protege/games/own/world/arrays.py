@@ -16,7 +16,9 @@ def array_world(kind: type[Any], place: str, title: str, teacher: str = "") -> W
         try:
             found: Games = kind(games)
         except Exception as problem:  # of a user's own code: it could be any
-            raise GameFault(f"{place}: {kind.__name__}({games}) raised {type(problem).__name__}: {problem}") from problem
+            raise GameFault(
+                f"{place}: {kind.__name__}({games}) raised {type(problem).__name__}: {problem}"
+            ) from problem
         missing = [name for name in ("reset", "observe", "step") if not callable(getattr(found, name, None))]
         missing += [name for name in ("observation_space", "action_space") if not hasattr(found, name)]
         if missing:
