@@ -46,7 +46,7 @@ class Nothing:
 def overhead(seconds: float) -> dict[str, Any]:
     """Frames a second of 1,024 empty games on one core: with a network's decisions, and with moves that are given."""
     torch.set_num_threads(1)
-    world = array_world(Nothing, "nothing", "Nothing")
+    world = array_world(Nothing, "nothing", "nothing", "Nothing")
     trainer = trainer_of("nothing", lambda teacher: world)
     config = OwnConfig(
         pqn=PQNTraining(games=GAMES, horizon=HORIZON), widths=(64, 64), threads=1, eval_games=1, longest=50

@@ -1,20 +1,22 @@
-"""Commands of any game that somebody brings: players measured, the game itself checked."""
+"""Commands of any game that somebody brings: players measured, watched and recorded, the game itself checked."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from tyro.conf import UseAppendAction
 
+from protege.cli.page import serve_page
 from protege.cli.tables import print_json, print_table
 from protege.games import Command, Figures
 
 if TYPE_CHECKING:
     from protege.games.own.world.arena import World
 
-Worlds = Callable[[str], "World"]
+Worlds = Callable[..., "World"]
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,72 @@ def measured(name: str, worlds: Worlds, player: str, *, games: int, seed: int, r
     return evaluate(world, player, players_of(world).find(player, runs), games=games, seed=seed)
 
 
-def commands(name: str, worlds: Worlds) -> Mapping[str, Command]:
-    bound = (name, worlds)
-    return {"eval": Command(Eval, partial(run_eval, *bound)), "doctor": Command(Doctor, partial(run_doctor, *bound))}
+@dataclass(frozen=True)
+class Watch:
+    """Watch a player in the browser, as the game draws itself."""
+
+    player: str = "random"  # who plays, as in "protege eval"
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
+    host: str = "127.0.0.1"  # address to listen on; 0.0.0.0 lets other machines see the page
+    port: int = 8765  # port, or the next free one
+    no_browser: bool = False  # do not open a browser
+
+
+def run_watch(name: str, place: str, command: Watch) -> int:
+    return serve_page(command, f"/{name}/live?{urlencode({'player': command.player})}", {place: (command.player,)})
+
+
+@dataclass(frozen=True)
+class Record:
+    """Record an episode as a film: GIF, MP4 or WebM."""
+
+    out: Path  # the file to write; its ending chooses the format: .gif, .mp4 or .webm
+    player: str = "random"  # who plays, as in "protege eval"
+    teacher: str = ""  # package.module:name of the teacher; without it, that of the newest run that has one
+    seed: int = 1  # seed of the episodes
+    best_of: int = 1  # play so many episodes and record the one with the highest return
+    longest: int = 1_000  # frames after which the film ends
+    rate: float = 30.0  # frames a second
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
+    json: bool = False  # also print one flat JSON object on the last line
+
+
+def run_record(name: str, worlds: Worlds, command: Record) -> int:
+    from protege.games.own.agents.players import play, players_of, teacher_of
+    from protege.games.own.world.arena import Arena
+    from protege.seeds import EVALUATION
+    from protege.video import check_video_path, write_video
+
+    check_video_path(command.out)
+    teacher = command.teacher or (teacher_of(name, (), command.runs) if command.player == "teacher" else "")
+    world = worlds(teacher, pictures=True)
+    player = players_of(world).find(command.player, command.runs)
+    returns = [episode.reward for episode in play(world, player, command.best_of, command.seed, command.longest)]
+    best = max(range(len(returns)), key=returns.__getitem__)
+    arena = Arena(world, 1, EVALUATION, command.seed, command.longest, begun=best)
+
+    def pictures() -> Iterator[Any]:
+        while not arena.episodes:
+            yield arena.render()
+            arena.step(player.act(arena))
+
+    try:
+        write_video(pictures(), command.out, command.rate)
+    finally:
+        arena.close()
+    (episode,) = arena.taken_episodes()
+    made = {
+        "player": command.player, "seed": command.seed, "game": best, "return": episode.reward,
+        "frames": episode.frames, "file": str(command.out), "bytes": command.out.stat().st_size,
+    }  # fmt: skip
+    print(f"{command.out}: {command.player}, episode {best}, return {episode.reward:,.4g} in {episode.frames:,} frames")
+    return print_json(command, made)
+
+
+def commands(name: str, place: str, worlds: Worlds) -> Mapping[str, Command]:
+    return {
+        "eval": Command(Eval, partial(run_eval, name, worlds)),
+        "doctor": Command(Doctor, partial(run_doctor, name, worlds)),
+        "watch": Command(Watch, partial(run_watch, name, place)),
+        "record": Command(Record, partial(run_record, name, worlds)),
+    }

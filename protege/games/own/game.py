@@ -2,7 +2,6 @@
 
 import inspect
 import os
-import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from protege.games.own.world.arena import World
     from protege.train.session import Trainer
 
-Worlds = Callable[[str], "World"]  # by the place of a teacher, or without one
+Worlds = Callable[..., "World"]  # (teacher, pictures=): by the place of a teacher, or without one
 
 
 def trainer(name: str, worlds: Worlds) -> "Trainer":
@@ -50,7 +49,22 @@ def players(worlds: Worlds) -> Any:
 def next_steps(place: str, run: str, config: Any, runs: Path | None) -> Sequence[tuple[str, str]]:
     """What to do with a pupil that was trained."""
     beside = " --player teacher" if config.teacher else ""
-    return [("Measure it again", f"protege eval {place} --player {run}{beside} --player random --games 500")]
+    return [
+        ("Watch it play", f"protege watch {place} --player {run}"),
+        ("Measure it again", f"protege eval {place} --player {run}{beside} --player random --games 500"),
+    ]
+
+
+def contests(worlds: Worlds) -> Any:
+    from protege.games.own.agents.contest import contests_of
+
+    return contests_of(worlds)
+
+
+def views(name: str, worlds: Worlds, runs: Path | None, more_players: Sequence[Any]) -> Any:
+    from protege.games.own.page.views import OwnViews
+
+    return OwnViews(name, worlds, runs, more_players)
 
 
 def game_of(name: str, place: str, title: str, worlds: Worlds, about: str) -> Game:
@@ -70,7 +84,9 @@ def game_of(name: str, place: str, title: str, worlds: Worlds, about: str) -> Ga
         score="return_mean",
         table=table,
         teachers=teachers,
-        commands=commands(name, worlds),
+        contests=partial(contests, worlds),
+        views=partial(views, name, worlds),
+        commands=commands(name, place, worlds),
         next_steps=partial(next_steps, place),
         place=place,
     )
@@ -78,23 +94,22 @@ def game_of(name: str, place: str, title: str, worlds: Worlds, about: str) -> Ga
 
 def gym_game(place: str) -> Game:
     """A Gymnasium environment: `gym:ID`, or `gym:MODULE:ID` to import its registration first."""
-    from protege.games.own.world.copies import gym_world, registered
+    from protege.games.own.world.copies import gym_world, name_of, registered
 
-    name = re.sub(r"[^\w.-]+", "-", place)
-    return game_of(name, place, registered(place).id, partial(gym_world, place), "a Gymnasium environment")
+    return game_of(name_of(place), place, registered(place).id, partial(gym_world, place), "a Gymnasium environment")
 
 
 def array_game(games: type[Any], *, name: str, title: str = "", about: str = "a game of your own") -> Game:
-    """A class of games as arrays (`protege.games.own.world.arena.Games`), in a file of your own: GAME = array_game(...).
+    """A class of games as arrays (`protege.games.own.world.arena.Games`); a file of your own sets GAME to this.
 
     A method `teacher(self)`, which gives the actions of a scripted player in all games, makes it somebody to outplay.
     """
     module = games.__module__
     place = f"{module}:GAME" if "." in module else os.path.relpath(inspect.getfile(games))
 
-    def world(teacher: str) -> "World":
+    def world(teacher: str, pictures: bool = False) -> "World":
         from protege.games.own.world.arrays import array_world
 
-        return array_world(games, place, title or name, teacher)
+        return array_world(games, name, place, title or name, teacher)
 
     return game_of(name, place, title or name, world, about)

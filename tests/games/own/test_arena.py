@@ -138,7 +138,7 @@ class Arrays:
 
 
 def test_what_a_game_of_arrays_hands_out_may_change_without_harm():
-    arena = Arena(World("mine.py", "Mine", Arrays), 3, TRAINING, 1)
+    arena = Arena(World("mine", "mine.py", "Mine", Arrays), 3, TRAINING, 1)
     seen = [arena.observation]
     for _ in range(3):
         step = arena.step(np.zeros(3, np.int64))
@@ -156,7 +156,7 @@ def test_what_a_game_of_arrays_hands_out_may_change_without_harm():
     ],
 )
 def test_a_game_of_arrays_that_breaks_its_promise_is_told(method, result, said, monkeypatch):
-    arena = Arena(World("mine.py", "Mine", Arrays), 3, TRAINING, 1)
+    arena = Arena(World("mine", "mine.py", "Mine", Arrays), 3, TRAINING, 1)
     monkeypatch.setattr(arena.games, method, lambda *given: result)
     with pytest.raises(GameFault, match=f"^mine.py: .*{said}"):
         arena.step(np.zeros(3, np.int64))

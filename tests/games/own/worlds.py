@@ -13,11 +13,12 @@ LENGTH = 12
 class Walk(gymnasium.Env[Any, Any]):
     """Walk from the middle to the right end (+1); the left end is a fall (-1). Each step costs a little."""
 
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 20}
+
     def __init__(self, wind: float = 0.1, render_mode: str | None = None) -> None:
         self.render_mode, self.wind = render_mode, wind
         self.observation_space: Any = spaces.Box(-1, 1, (2,), np.float32)
         self.action_space: Any = spaces.Discrete(2)
-        self.metadata = {"render_modes": ["rgb_array"], "render_fps": 20}
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)

@@ -31,7 +31,6 @@ from protege.seeds import EVALUATION
 from protege.statistics import bootstrap, interquartile_mean, mean
 from protege.train.session import Cancelled
 
-KIND: Final = "own"  # of checkpoints
 LONGEST: Final = 20_000  # frames after which an episode is cut, if nothing else is said
 TEACHER: Final = "teacher"
 
@@ -105,11 +104,11 @@ def restore_scaling(scaling: Scaling, tensors: Mapping[str, Tensor]) -> None:
 
 def load_pupil(path: Path, world: World) -> Pupil:
     """The pupil of a checkpoint, refused if it has learned something else."""
-    saved = checkpoints.load(path, kind=KIND, task_version=world.version)
+    saved = checkpoints.load(path, kind=world.kind, task_version=world.version)
     sight, moves = world.spaces
     if saved.state["plan"] != plan(sight, moves):
         raise checkpoints.CheckpointMismatch(
-            f"{path} was trained on {saved.state['place']}, which is seen or played differently from {world.place}"
+            f"{path} was trained on {saved.state['place']} when it was seen or played differently: train anew"
         )
     network, scaling = build(saved.state["shape"], sight, moves), Scaling(sight)
     restore_weights(network, saved.tensors, "network", path)
@@ -147,11 +146,11 @@ def teacher_of(game: str, names: Sequence[str], runs: Path | None) -> str:
 
 def play(
     world: World, player: Player, games: int, seed: int, longest: int = LONGEST,
-    cancelled: threading.Event | None = None, domain: int = EVALUATION,
+    cancelled: threading.Event | None = None, domain: int = EVALUATION, first: int = 0,
 ) -> list[Episode]:  # fmt: skip
-    """Whole episodes, each fixed by its seed, in their order."""
+    """Whole episodes from number `first` on, each fixed by its seed, in their order."""
     found: dict[int, Episode] = {}
-    arena = Arena(world, min(games, world.at_once), domain, seed, longest)
+    arena = Arena(world, min(games, world.at_once), domain, seed, longest, begun=first)
     try:
         while len(found) < games:
             if cancelled is not None and cancelled.is_set():
@@ -162,10 +161,10 @@ def play(
             except (ValueError, IndexError, TypeError) as problem:
                 raise arena.fault(f"the player is wrong: {problem}") from problem
             arena.step(moves)
-            found |= {episode.number: episode for episode in arena.taken_episodes() if episode.number < games}
+            found |= {episode.number: episode for episode in arena.taken_episodes() if episode.number < first + games}
     finally:
         arena.close()
-    return [found[number] for number in range(games)]
+    return [found[number] for number in range(first, first + games)]
 
 
 def evaluate(

@@ -59,16 +59,16 @@ class RainbowTraining(RainbowConfig):
 class PPOTraining(PPOConfig):
     """Settings of PPO, the learner for any kind of action."""
 
-    games: int = 32  # games that advance together
-    horizon: int = 128  # frames of each game between two rounds of updates
+    games: int = 64  # games that advance together
+    horizon: int = 64  # frames of each game between two rounds of updates
     chunk: int = 16  # frames that are learned from in one piece
     recurrent: bool = False  # a policy with a memory
-    epochs: int = 6  # passes over a rollout, unless the policy moves too far before
-    gamma: float = 0.99  # discount factor, per frame
+    epochs: int = 4  # passes over a rollout, unless the policy moves too far before
+    gamma: float = 0.998  # discount factor, per frame
     entropy: float = 0.01  # weight of the mean entropy of the choices, at the start
     final_entropy: float = 0.0  # when the budget is used up
     critic_rate: float = 1.0  # the critic's learning rate as a multiple of the policy's
-    learning_rate: float = 6e-4  # at the start
+    learning_rate: float = 1e-3  # at the start
     imitation: float = 1.0  # weight of the teacher's advice; falls to 0 as the pupil's return reaches its
 
 
@@ -105,7 +105,8 @@ class OwnConfig:
 
 def presets(world: World) -> dict[str, OwnConfig]:
     """Settings to start from; the learner is the one that suits the game's actions."""
-    learner: Any = "pqn" if world.moves.is_discrete else "ppo"
+    # Games of arrays play faster than PPO can learn; an environment in Python gives few frames, of which it makes more.
+    learner: Any = "pqn" if world.moves.is_discrete and world.is_fast else "ppo"
     usual = OwnConfig(learner=learner)
     smoke = replace(
         usual, minutes=0.25, widths=(32, 32), eval_games=10, eval_seconds=4.0, eval_every=10_000, autosave_seconds=5.0,

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
-from protege.games.own.agents.players import KIND
 from protege.games.own.training.config import OwnConfig, check, ignored, presets
 from protege.games.own.training.metrics import METRICS
 from protege.games.own.training.ppo import PPOSession
@@ -34,7 +33,7 @@ def trainer_of(name: str, worlds: Callable[[str], World]) -> Trainer:
         metrics=lambda config: METRICS[config.learner],
         score="eval_return",
         session=session,
-        kind=lambda config: KIND,
+        kind=lambda config: world.kind,
         task_version=world.version,
         check=lambda config: check(config, with_teacher(config.teacher)),
         ignored=lambda config: ignored(config, world),

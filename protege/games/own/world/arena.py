@@ -19,6 +19,7 @@ from protege.seeds import seed_of
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
+MANY: Final = 1024  # games that arrays hold with ease
 SEED_BITS: Final = 30  # and one for the domain: some environments take no more than 31
 
 
@@ -45,11 +46,12 @@ class Games(Protocol):
 class World:
     """A game that can be played many times at once."""
 
+    name: str  # of its runs and leagues
     place: str  # what a user types to name it
     title: str
     make: Callable[[int], Games]  # so many of them
     teaches: bool = False  # it has a teacher
-    at_once: int = 1024  # games of an evaluation side by side
+    at_once: int = MANY  # games of an evaluation side by side
     version: int = 1  # of its rules, rewards and observations: checkpoints of another are refused
 
     @cached_property
@@ -60,6 +62,16 @@ class World:
             return sight_of(seen, self.place), moves_of(done, self.place)
         finally:
             close(games)
+
+    @property
+    def kind(self) -> str:
+        """Of checkpoints."""
+        return f"{self.name}-pupil"
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether its games are arrays."""
+        return self.at_once >= MANY
 
     @property
     def sight(self) -> Sight:

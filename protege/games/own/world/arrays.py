@@ -9,7 +9,7 @@ from protege.games.own.world.spaces import Array
 from protege.games.own.world.teacher import asks
 
 
-def array_world(kind: type[Any], place: str, title: str, teacher: str = "") -> World:
+def array_world(kind: type[Any], name: str, place: str, title: str, teacher: str = "") -> World:
     """Its own teacher is asked, unless another one is named."""
 
     def make(games: int) -> Games:
@@ -40,4 +40,4 @@ def array_world(kind: type[Any], place: str, title: str, teacher: str = "") -> W
             found.teacher = advise  # type: ignore[attr-defined]
         return found
 
-    return World(place, title, make, bool(teacher) or hasattr(kind, "teacher"))
+    return World(name, place, title, make, bool(teacher) or hasattr(kind, "teacher"))

@@ -3,6 +3,7 @@
 import ast
 import copy
 import importlib
+import re
 import sys
 from collections.abc import Callable
 from typing import Any, Final
@@ -160,6 +161,11 @@ def _plain(problem: BaseException) -> str:
     return " ".join(str(problem).split()).rstrip(".")
 
 
+def name_of(place: str) -> str:
+    """What runs of the environment at a place are called."""
+    return re.sub(r"[^\w.-]+", "-", place)
+
+
 def gym_world(place: str, teacher: str = "", pictures: bool = False) -> World:
     """The environment of this name, with a teacher if one is named; only who watches needs pictures."""
     spec = registered(place)
@@ -172,4 +178,7 @@ def gym_world(place: str, teacher: str = "", pictures: bool = False) -> World:
         except Exception as problem:  # of a user's own code: it could be any
             raise GameFault(f"{place} cannot be made: {_said(problem)}") from problem
 
-    return World(place, spec.id, lambda games: Copies(place, make, games, teacher), bool(teacher), AT_ONCE)
+    def copies(games: int) -> Copies:
+        return Copies(place, make, games, teacher)
+
+    return World(name_of(place), place, spec.id, copies, bool(teacher), AT_ONCE)
