@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from tyro.conf import UseAppendAction
+from tyro.conf import Positional, UseAppendAction
 
 from protege.cli.page import serve_page
 from protege.cli.tables import print_json, print_table
@@ -138,10 +138,31 @@ def run_record(name: str, worlds: Worlds, command: Record) -> int:
     return print_json(command, made)
 
 
+@dataclass(frozen=True)
+class Export:
+    """Write a pupil as an ONNX model that other programs can run, with a description of its input and output."""
+
+    run: Positional[str]  # the name of a run (its best pupil), or the path of a checkpoint
+    out: Path  # the folder to write model.onnx and description.json into
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
+    json: bool = False  # also print one flat JSON object on the last line
+
+
+def run_export(worlds: Worlds, command: Export) -> int:
+    from protege.games.own.agents.export import export
+
+    made = export(worlds(""), command.run, command.out, command.runs)
+    print(
+        f"{made['model']}: {made['player']}; largest difference {made['difference']:.1e} in {made['observations']} frames"
+    )
+    return print_json(command, made)
+
+
 def commands(name: str, place: str, worlds: Worlds) -> Mapping[str, Command]:
     return {
         "eval": Command(Eval, partial(run_eval, name, worlds)),
         "doctor": Command(Doctor, partial(run_doctor, name, worlds)),
         "watch": Command(Watch, partial(run_watch, name, place)),
+        "export": Command(Export, partial(run_export, worlds)),
         "record": Command(Record, partial(run_record, name, worlds)),
     }

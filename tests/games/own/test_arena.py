@@ -1,5 +1,7 @@
 """Games in step: seeds, endings, what is handed out, and teachers of every kind."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -119,8 +121,8 @@ def test_rewards_are_scaled_by_their_discounted_returns():
 class Arrays:
     """Two numbers that count frames; games end when the first reaches 3."""
 
-    observation_space = spaces.Box(-10, 10, (2,))
-    action_space = spaces.Discrete(2)
+    observation_space: Any = spaces.Box(-10, 10, (2,))
+    action_space: Any = spaces.Discrete(2)
 
     def __init__(self, games):
         self.seen = np.zeros((games, 2), np.float32)

@@ -69,7 +69,7 @@ def test_a_training_ends_with_the_same_line(tmp_path, capsys):
         (
             WALK,
             ["--learner", "pqn", "--ppo.epochs", "3"],
-            "it is a setting of learner ppo, and pqn learns; use --pqn.epochs",
+            "a setting of learner ppo, and pqn learns; use --pqn.epochs",
         ),
         (WALK, ["--teacher-fraction", "0.2"], "there is no teacher; use --teacher"),
     ],

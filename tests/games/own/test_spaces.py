@@ -45,7 +45,7 @@ def test_an_observation_that_is_not_of_its_space_is_told(value, said):
     [
         (spaces.Box(0, 255, (84, 80, 3), np.uint8), (3, 84, 80)),
         (spaces.Box(0, 255, (4, 84, 80), np.uint8), (4, 84, 80)),
-        (spaces.Box(0, 1, (10, 10, 7), np.bool_), (7, 10, 10)),
+        (spaces.Box(0, 1, (10, 10, 7), np.bool_), (7, 10, 10)),  # type: ignore[arg-type]
         (spaces.Box(0, 255, (20, 30), np.uint8), (1, 20, 30)),
         (spaces.Box(0.0, 1.0, (3, 3, 2)), (2, 3, 3)),
     ],

@@ -1,4 +1,4 @@
-"""Episodes are watched over the page's socket, filmed, and rated in a league."""
+"""Episodes are watched over the page's socket, filmed, rated in a league; pupils become models for others."""
 
 import asyncio
 import io
@@ -47,7 +47,9 @@ def messages(page, settings, count, say=None):
 
 
 def test_a_run_is_watched_live(runs):
-    with served(runs, {NAME: find_game(WALK).views(runs, ())}) as page:
+    views = find_game(WALK).views
+    assert views is not None
+    with served(runs, {NAME: views(runs, ())}) as page:
         heard = messages(page, "player=mine", 6)
         said = []
         for message in heard:
@@ -76,3 +78,24 @@ def test_players_are_rated_by_the_same_episodes(runs, capsys, monkeypatch):
     assert main(["league", "tournament", "ours", "--rounds", "4", "--game", WALK, "--json"]) == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert found["rating.pupil"] > found["rating.random"] == 1500
+
+
+@pytest.mark.needs("onnxruntime", "onnxscript")
+@pytest.mark.parametrize("kind, learner", [("Walk", "rainbow"), ("PushedWalk", "ppo"), ("DrawnWalk", "pqn")])
+def test_a_pupil_becomes_a_model_for_other_programs(kind, learner, tmp_path, capsys):
+    import onnxruntime
+
+    place = f"gym:{HERE}:tests/{kind}-v0"
+    words = ["--preset", "smoke", "--frames", "1200", "--no-dashboard", "--compare", "0", "--deterministic"]
+    assert main(["train", place, *words, "--learner", learner, "--run", "mine", "--runs", str(tmp_path)]) == 0
+    assert main(["export", place, "mine", "--out", str(tmp_path / "out"), "--runs", str(tmp_path), "--json"]) == 0
+    made = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert made["difference"] < 1e-4 and made["observations"] == 256
+    about = json.loads((tmp_path / "out" / "description.json").read_text())
+    assert about["game"] == place
+    session = onnxruntime.InferenceSession(made["model"])
+    seen = np.zeros((3, 128 if kind == "DrawnWalk" else 2), np.float32)
+    (found,) = session.run(None, {"observation": seen})
+    assert found.shape == (3, 2)
+    if kind == "PushedWalk":
+        assert (np.abs(found) <= [1, 2]).all()

@@ -197,7 +197,8 @@ class Moves:
             legal = (found >= self.low - slack) & (found <= self.high + slack)  # false for what is not a number, too
             if not legal.all():
                 raise ValueError(f"numbers in {self.space} were expected, and {_short(found[~legal.all(1)][0])} came")
-            return np.clip(found, self.low, self.high)
+            bounded: Array = np.clip(found, self.low, self.high)
+            return bounded
         if found.dtype.kind not in "iub" or found.size != games * self.count:
             raise ValueError(f"an action in {self.space} was expected, and {_short(actions)} came")
         start = np.ravel(getattr(self.space, "start", 0)).astype(np.int64)
