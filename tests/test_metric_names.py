@@ -5,6 +5,7 @@ from pathlib import Path
 
 from protege.games.echelon.agents import contest as echelon_contest
 from protege.games.echelon.training import metrics as echelon
+from protege.games.own.training import metrics as own
 from protege.games.tempest.agents import contest as tempest_contest
 from protege.games.tempest.training import metrics as tempest
 from protege.runs.metrics import Metric
@@ -14,6 +15,7 @@ TABLES: dict[str, tuple[Metric, ...]] = {
     "tempest pqn": tempest.METRICS["pqn"],
     "tempest rainbow": tempest.METRICS["rainbow"],
     "echelon": echelon.METRICS,
+    **{f"own {learner}": metrics for learner, metrics in own.METRICS.items()},
     "tempest style": tempest_contest.STYLE,
     "echelon style": echelon_contest.STYLE,
 }

@@ -65,9 +65,11 @@ def run(words: Sequence[str]) -> int:
         return say(f"protege {__version__}")
     if first in GROUPS:
         return run_group(first, rest)
-    if first in COMMANDS:
+    of_game = bool(rest) and is_place(rest[0])
+    if first in COMMANDS and not of_game:
         return run_command(COMMANDS[first], first, rest)
-    if offered := offers(first):
+    offered = offers(first)
+    if offered or of_game:
         return run_for_game(first, offered, rest)
     if is_place(first):
         raise ProtegeError(f"{first} is a game, and the command comes first: protege train {first}, or protege --help")

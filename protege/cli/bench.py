@@ -11,7 +11,7 @@ from tyro.conf import Positional
 from protege import ProtegeError
 from protege.cli.options import extended
 from protege.cli.tables import print_json, print_table
-from protege.games import Figures, games
+from protege.games import BENCHMARKS, Figures, games
 from protege.machine import usable_cores
 from protege.runs.metrics import near
 
@@ -28,7 +28,7 @@ class Bench:
 def bench_options(words: Sequence[str]) -> type[Bench]:
     """Measure how fast something is on this machine, beside a baseline in the same run."""
     listed = "\n\n".join(f"{game.title}: {', '.join(game.benchmarks)}." for game in games().values() if game.benchmarks)
-    return extended(Bench, f"{Bench.__doc__}\n\n{listed}")
+    return extended(Bench, f"{Bench.__doc__}\n\n{listed}\n\nAny game: {', '.join(BENCHMARKS)}.")
 
 
 def run_bench(command: Bench) -> int:
@@ -41,7 +41,7 @@ def run_bench(command: Bench) -> int:
 
 def run_benchmark(name: str, *, seconds: float = 10.0) -> Figures:
     """Run one benchmark for about so many seconds."""
-    known = {name: place for game in games().values() for name, place in game.benchmarks.items()}
+    known = {name: place for game in games().values() for name, place in game.benchmarks.items()} | BENCHMARKS
     if name not in known:
         raise ProtegeError(f"no benchmark named {name!r}: there are {', '.join(known)}{near(name, known)}")
     module, _, function = known[name].partition(":")

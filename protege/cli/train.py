@@ -109,7 +109,8 @@ def train_options(game: Game, trainer: "Trainer") -> Any:
         lengths = ", ".join(f"{name} {_length(trainer, config)}" for name, config in trainer.presets.items())
         fields.append(preset_field(trainer, f"settings to start from: {lengths}"))
     if game.teachers:
-        told = help_of(help=f"games of the final comparison with {', '.join(game.teachers)}; 0 skips it")
+        who = "its teacher" if callable(game.teachers) else ", ".join(game.teachers)
+        told = help_of(help=f"games of the final comparison with {who}; 0 skips it")
         fields.append(("compare", Annotated[int, told], field(default=COMPARED)))
     return extended(Options, f"Train a pupil of {game.title} ({game.about}).", fields)
 
@@ -221,7 +222,8 @@ def _compare(game: Game, run: Run, command: Any) -> dict[str, Any]:
     if not games or run.status() == "stopped":  # who stops a training does not want to wait
         return {}
     print(f"Measuring {run.name} beside its teachers: {games} games each, some of them long.")
-    pupil, *teachers = measure_all(game, (run.name, *game.teachers), games=games, runs=command.runs)
+    known = game.teachers(command.config) if callable(game.teachers) else game.teachers
+    pupil, *teachers = measure_all(game, (run.name, *known), games=games, runs=command.runs)
     if game.score:
         best = max(teachers, key=lambda result: float(result[game.score]))
         if best[game.score] > 0:

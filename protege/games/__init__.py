@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 Figures = dict[str, Any]
 
 BUILT_IN: Final = {"tempest": "protege.games.tempest.game:GAME", "echelon": "protege.games.echelon.game:GAME"}
+# Games of other libraries, by what their names begin with: a function that makes the table.
+BROUGHT: Final = {"gym:": "protege.games.own.game:gym_game"}
+BENCHMARKS: Final = {"overhead": "protege.games.own.benchmarks:overhead"}  # that belong to no game
 
 
 class UnknownGame(ProtegeError):
@@ -103,7 +106,8 @@ class Game:
     measure: Callable[..., Figures]  # (player, *, games, seed, threads, runs) -> flat figures, "player" among them
     score: str = ""  # the figure of these that says who is better; X_low and X_high are the 95 % interval of a figure X
     table: Table | None = None  # figures as people read them; without it, all of them
-    teachers: Sequence[str] = ()  # scripted players that a finished training is compared with
+    # Scripted players that a finished training is compared with; a function of its settings, if it depends on them.
+    teachers: Sequence[str] | Callable[[Any], Sequence[str]] = ()
     contests: Callable[[], Contests] | None = None  # without it there is no league
     views: Callable[[Path | None, Sequence[Any]], "Views"] | None = None  # (runs, what a command names) for the page
     commands: Mapping[str, Command] = field(default_factory=dict)  # eval, watch, play ...
@@ -132,12 +136,16 @@ def games() -> dict[str, Game]:
 
 def is_place(word: str) -> bool:
     """Whether a word names a game, whether or not there is one: a name, `package.module:GAME` or a Python file."""
-    return word in BUILT_IN or word.endswith((".py", ":GAME"))
+    return word in BUILT_IN or word.endswith((".py", ":GAME")) or word.startswith(tuple(BROUGHT))
 
 
 def find_game(name: str) -> Game:
-    """The game of this name: a built-in one, `package.module:GAME`, or a file that defines GAME."""
+    """The game of this name: a built-in one, `gym:ID`, `package.module:GAME`, or a file that defines GAME."""
     place = BUILT_IN.get(name, name)
+    for prefix, maker in BROUGHT.items():
+        if place.startswith(prefix):
+            found: Game = later(maker)(place)
+            return found
     if place.endswith(".py"):
         return _game_in(_load_file(Path(place)), "GAME", name)
     module, colon, attribute = place.partition(":")
@@ -145,7 +153,7 @@ def find_game(name: str) -> Game:
         from protege.runs.metrics import near  # an environment for other libraries needs nothing that this needs
 
         raise UnknownGame(
-            f"there is no game {name!r}: use {', '.join(BUILT_IN)}, a file my_game.py, or package.module:GAME"
+            f"there is no game {name!r}: use {', '.join(BUILT_IN)}, gym:ID, a file my_game.py, or package.module:GAME"
             f"{near(name, list(BUILT_IN))}"
         )
     if "" not in sys.path:
