@@ -325,8 +325,8 @@ def _train_on_clients(command: Any, bridge: "BridgeConfig") -> int:
 class Mame:
     """Start MAME clients that play Tempest for a server, and keep them alive until Ctrl-C.
 
-    Needs MAME and your own copy of the ROM set tempest1, and says what is missing; --demo needs MAME alone. With --serve
-    it takes every option of protege serve as well, settings of the training included.
+    Needs MAME and your own copy of the ROM set tempest1, and says what is missing; --demo needs MAME alone.
+    With --serve it takes every option of protege serve as well, settings of the training included.
     """
 
     demo: bool = False  # the demo cabinet: a small game of our own for the same board, built on the spot; no ROM needed

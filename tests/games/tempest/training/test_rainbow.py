@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from protege.games.tempest.agents.attention import Encoder
 from protege.games.tempest.agents.rainbow import Body
 from protege.games.tempest.arcade.streams import Decisions
 from protege.games.tempest.rules import ram
@@ -136,7 +137,7 @@ def test_all_networks_lie_on_the_device_of_the_settings(tmp_path, monkeypatch):
     learner = made.learner
     for network in (learner.network, learner.averaged, learner.target, learner.acting, made.pupil().network):
         body = network.body
-        assert isinstance(body, Body) and body.encoder is not None
+        assert isinstance(body, Body) and isinstance(body.encoder, Encoder)
         tensors = [*network.parameters(), *network.buffers(), *(body.encoder.folded or ())]
         assert {tensor.device.type for tensor in tensors} == {"meta"}
 
