@@ -152,9 +152,8 @@ def run_export(worlds: Worlds, command: Export) -> int:
     from protege.games.own.agents.export import export
 
     made = export(worlds(""), command.run, command.out, command.runs)
-    print(
-        f"{made['model']}: {made['player']}; largest difference {made['difference']:.1e} in {made['observations']} frames"
-    )
+    checked = f"largest difference {made['difference']:.1e} in {made['observations']} frames"
+    print(f"{made['model']}: {made['player']}; {checked}")
     return print_json(command, made)
 
 
