@@ -25,7 +25,10 @@ Figures = dict[str, Any]
 
 BUILT_IN: Final = {"tempest": "protege.games.tempest.game:GAME", "echelon": "protege.games.echelon.game:GAME"}
 # Games of other libraries, by what their names begin with: a function that makes the table.
-BROUGHT: Final = {"gym:": "protege.games.own.game:gym_game"}
+BROUGHT: Final = {
+    "gym:": "protege.games.own.game:gym_game",
+    "pettingzoo:": "protege.games.own.game:squad_game",
+}
 BENCHMARKS: Final = {"overhead": "protege.games.own.benchmarks:overhead"}  # that belong to no game
 
 
@@ -140,7 +143,7 @@ def is_place(word: str) -> bool:
 
 
 def find_game(name: str) -> Game:
-    """The game of this name: a built-in one, `gym:ID`, `package.module:GAME`, or a file that defines GAME."""
+    """The game of this name: a built-in one, `gym:ID`, `pettingzoo:MODULE`, `package.module:GAME`, or a file that defines GAME."""
     place = BUILT_IN.get(name, name)
     for prefix, maker in BROUGHT.items():
         if place.startswith(prefix):
@@ -153,7 +156,7 @@ def find_game(name: str) -> Game:
         from protege.runs.metrics import near  # an environment for other libraries needs nothing that this needs
 
         raise UnknownGame(
-            f"there is no game {name!r}: use {', '.join(BUILT_IN)}, gym:ID, a file my_game.py, or package.module:GAME"
+            f"there is no game {name!r}: use {', '.join(BUILT_IN)}, gym:ID, pettingzoo:MODULE, a file my_game.py, or package.module:GAME"
             f"{near(name, list(BUILT_IN))}"
         )
     if "" not in sys.path:

@@ -99,6 +99,14 @@ def gym_game(place: str) -> Game:
     return game_of(name_of(place), place, registered(place).id, partial(gym_world, place), "a Gymnasium environment")
 
 
+def squad_game(place: str) -> Game:
+    """A parallel PettingZoo environment: `pettingzoo:MODULE`, the module that has `parallel_env`."""
+    from protege.games.own.world.zoo import name_of, squad_world
+
+    world = squad_world(place)
+    return game_of(name_of(place), place, world.title, partial(squad_world, place), "a PettingZoo environment")
+
+
 def array_game(games: type[Any], *, name: str, title: str = "", about: str = "a game of your own") -> Game:
     """A class of games as arrays (`protege.games.own.world.arena.Games`); a file of your own sets GAME to this.
 

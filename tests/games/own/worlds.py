@@ -233,3 +233,47 @@ class Needy:
 
 
 NUMBER = 5
+
+
+class Rowers:
+    """Two agents walk as one: the boat moves only if both pull the same way. As PettingZoo's parallel environments."""
+
+    metadata = {"name": "rowers", "render_modes": ["rgb_array"]}
+    possible_agents = ["bow", "stern"]
+
+    def __init__(self, fault: str = "", render_mode: str | None = None) -> None:
+        self.fault, self.agents = fault, list(self.possible_agents)
+
+    def observation_space(self, agent):
+        return spaces.Box(-1, 1, (3 if self.fault == "spaces" and agent == "stern" else 2,), np.float32)
+
+    def action_space(self, agent):
+        return spaces.Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        self.random, self.agents, self.frame = np.random.default_rng(seed), list(self.possible_agents), 0
+        self.at = int(self.random.integers(-2, 3))
+        return self.look(), {agent: {} for agent in self.agents}
+
+    def look(self):
+        return {agent: np.array([self.at / 6, i], np.float32) for i, agent in enumerate(self.possible_agents)}
+
+    def step(self, actions):
+        self.frame += 1
+        pulls = [actions[agent] for agent in self.possible_agents]
+        self.at += (1 if pulls[0] else -1) if pulls[0] == pulls[1] else 0
+        over, cut = abs(self.at) >= 6, self.frame >= 40
+        reward = float(np.sign(self.at)) if over else -0.02
+        ended = {agent: over and not (self.fault == "leaves" and agent == "stern") for agent in self.possible_agents}
+        seen = {} if self.fault == "blind" else self.look()
+        return seen, dict.fromkeys(ended, reward), ended, dict.fromkeys(ended, cut and not over), {}
+
+    def render(self):
+        return np.zeros((8, 8, 3), np.uint8)
+
+    def close(self):
+        pass
+
+
+def parallel_env(**kwargs):
+    return Rowers(**kwargs)

@@ -116,13 +116,10 @@ class Moved:
 
 
 class ActorCritic(Policy):
-    """A policy over features, with a memory if it is recurrent, and a critic over the same or over a state of all."""
+    """A policy over features, with a memory if it is recurrent, and a critic over the same or what a squad sees."""
 
-    def __init__(
-        self, sight: Sight, moves: Moves, widths: Sequence[int], *, recurrent: bool = False, shared: int = 0,
-        members: int = 1,
-    ):  # fmt: skip
-        """`shared` are the features that the critic sees, where they are not the players' own."""
+    def __init__(self, sight: Sight, moves: Moves, widths: Sequence[int], *, recurrent: bool = False, seen_by: int = 1):
+        """The critic looks at what so many players see, one after the other, and judges each of them."""
         super().__init__()
         self.moves = moves
         look, numbers = eyes(sight)
@@ -134,8 +131,9 @@ class ActorCritic(Policy):
         self.log_spread: Tensor = torch.zeros(0)
         if not moves.sizes:
             self.log_spread = nn.Parameter(torch.full((moves.count,), -0.5))
-        look, numbers = (nn.Identity(), shared) if shared else eyes(sight)
-        self.critic = nn.Sequential(look, *layers(numbers, widths), nn.Linear(width, members))
+        self.seen_by = seen_by
+        look, numbers = (nn.Identity(), seen_by * sight.features) if seen_by > 1 else eyes(sight)
+        self.critic = nn.Sequential(look, *layers(numbers, widths), nn.Linear(width, seen_by))
         self.scale = PopArt()
         initialise(self)
         with torch.no_grad():
@@ -178,8 +176,9 @@ class ActorCritic(Policy):
         return ActionEvaluation(moved.log_prob(actions["move"]), moved.entropy(), nll)
 
     def value(self, shared: Tensors, members: int) -> Tensor:
-        seen = shared["seen"]
-        found: Tensor = self.critic(seen.flatten(0, -2)).unflatten(0, seen.shape[:-1])
+        seen = shared["seen"]  # (..., members x features)
+        groups = seen.reshape(-1, seen.shape[-1] * self.seen_by // members)
+        found: Tensor = self.critic(groups).reshape(*seen.shape[:-1], members)
         return found
 
     def to_moves(self, chosen: Tensor) -> Array:

@@ -64,7 +64,7 @@ def build(shape: Mapping[str, Any], sight: Sight, moves: Moves) -> nn.Module:
         case "rainbow":
             return rainbow_network(sight, moves, widths, shape["atoms"], shape["low"], shape["high"])
         case "ppo":
-            return ActorCritic(sight, moves, widths, recurrent=bool(shape["recurrent"]))
+            return ActorCritic(sight, moves, widths, recurrent=bool(shape["recurrent"]), seen_by=int(shape["seen_by"]))
     raise ProtegeError(f"a checkpoint of learner {shape['learner']!r} is of another version")
 
 

@@ -63,6 +63,7 @@ class PPOTraining(PPOConfig):
     horizon: int = 64  # frames of each game between two rounds of updates
     chunk: int = 16  # frames that are learned from in one piece
     recurrent: bool = False  # a policy with a memory
+    central: bool = True  # a squad's critic sees what all its members see; else each member is judged by what it sees
     epochs: int = 4  # passes over a rollout, unless the policy moves too far before
     gamma: float = 0.998  # discount factor, per frame
     entropy: float = 0.01  # weight of the mean entropy of the choices, at the start
@@ -124,6 +125,8 @@ def check(config: OwnConfig, world: World) -> None:
     moves, learner = world.moves, config.learner
     if config.deterministic and not config.frames:
         raise ProtegeError("a deterministic run needs a budget in frames, because clocks differ: add --frames 1000000")
+    if learner != "ppo" and world.members > 1:
+        raise ProtegeError(f"{world.place} is played by a squad, which only ppo can train: use --learner ppo")
     if learner != "ppo" and not moves.is_discrete:
         raise ProtegeError(
             f"{world.place} takes actions in {moves.space}, and learner {learner} chooses one of several: "

@@ -26,18 +26,19 @@ class PPOSession(OwnSession):
     def __init__(self, config: OwnConfig, context: Context, world: World):
         super().__init__(config, context, world)
         c = self.own
-        self.shape |= {"recurrent": c.recurrent}
+        self.members = world.members
+        self.shape |= {"recurrent": c.recurrent, "seen_by": world.members if c.central else 1}
         policy = self.network()
         assert isinstance(policy, ActorCritic)
         self.policy = policy
         self.learner = PPO(policy, c, self.threads, config.seed)
-        seen = {"seen": Field((world.sight.features,))}
-        shape = Shape(c.games, 1, c.horizon, c.chunk)
-        self.rollout = Rollout(shape, seen, seen, policy.actions(), policy.state_size, self.advised)
+        seen, shared = ({"seen": Field((many * world.sight.features,))} for many in (1, self.members))
+        shape = Shape(c.games, self.members, c.horizon, c.chunk)
+        self.rollout = Rollout(shape, seen, shared, policy.actions(), policy.state_size, self.advised)
         self.rollout.acted.fill_(True)
         self.rollout.remains.fill_(True)
-        self.memory = torch.zeros(c.games, policy.state_size)
-        self.fresh = torch.ones(c.games, dtype=torch.bool)
+        self.memory = torch.zeros(self.arena.count, policy.state_size)
+        self.fresh = torch.ones(self.arena.count, dtype=torch.bool)
         self.noise = torch.Generator().manual_seed(config.seed)
 
     def measured(self) -> nn.Module:
@@ -50,30 +51,36 @@ class PPOSession(OwnSession):
         for t in range(c.horizon):
             chunk, at = divmod(t, c.chunk)
             if at == 0:
-                rollout.states[chunk, :, 0] = self.memory
+                rollout.states[chunk] = self._by_game(self.memory)
             seen = self._seen(arena.observation)
             observed.append(arena.observation)
-            rollout.observations["seen"][chunk, :, 0, at] = seen
-            rollout.shared["seen"][chunk, :, at] = seen
-            rollout.starts[chunk, :, at] = self.fresh
+            rollout.observations["seen"][chunk, :, :, at] = self._by_game(seen)
+            rollout.shared["seen"][chunk, :, at] = self._by_game(seen).flatten(1)
+            rollout.starts[chunk, :, at] = self.fresh[:: self.members]
             chosen, log_prob, self.memory = self.policy.act(seen, self.memory, self.fresh, self.noise)
-            rollout.actions["move"][chunk, :, 0, at] = chosen
-            rollout.numbers["log_prob"][chunk, :, 0, at] = log_prob
+            rollout.actions["move"][chunk, :, :, at] = self._by_game(chosen)
+            rollout.numbers["log_prob"][chunk, :, :, at] = self._by_game(log_prob)
             if self.advised:
-                rollout.advice["move"][chunk, :, 0, at] = self.policy.from_moves(arena.advice())
+                rollout.advice["move"][chunk, :, :, at] = self._by_game(self.policy.from_moves(arena.advice()))
             step = arena.step(self.policy.to_moves(chosen))
-            rollout.numbers["reward"][chunk, :, 0, at] = torch.from_numpy(step.reward * np.float32(factor))
-            rollout.terminated[chunk, :, at] = torch.from_numpy(step.terminated)
-            rollout.truncated[chunk, :, at] = torch.from_numpy(step.truncated)
+            rewards = torch.from_numpy(step.reward * np.float32(factor))
+            rollout.numbers["reward"][chunk, :, :, at] = self._by_game(rewards)
+            rollout.terminated[chunk, :, at] = torch.from_numpy(step.terminated[:: self.members])
+            rollout.truncated[chunk, :, at] = torch.from_numpy(step.truncated[:: self.members])
             cut = step.truncated[step.ended]
             if cut.any():
-                left = self.policy.value({"seen": self._seen(step.last[cut])}, 1)
-                rollout.numbers["cut_values"][chunk, step.ended[cut], :, at] = self.policy.scale.denormalise(left)
+                last = self._by_game(self._seen(step.last[cut])).flatten(1)
+                left = self.policy.scale.denormalise(self.policy.value({"seen": last}, self.members))
+                rollout.numbers["cut_values"][chunk, step.ended[cut][:: self.members] // self.members, :, at] = left
             self.fresh = torch.from_numpy(arena.frame == 0)
             self.rewards.note(step.reward, step.ended)
-        rollout.after["seen"][:] = self._seen(arena.observation)
+        rollout.after["seen"][:] = self._by_game(self._seen(arena.observation)).flatten(1)
         self.scaling.note(np.concatenate(observed))
         return Played(None, c.games * c.horizon, None, arena.taken_episodes(), playing_s=time.thread_time() - began)
+
+    def _by_game(self, rows: Tensor) -> Tensor:
+        """(games x members, ...) as (games, members, ...)."""
+        return rows.unflatten(0, (-1, self.members))
 
     def _seen(self, observations: Array) -> Tensor:
         return torch.from_numpy(self.scaling.see(observations))

@@ -99,7 +99,7 @@ class OwnSession(Session):
         self.random = random_stream(config.seed, Purpose.PRACTICE)
         self.arena = Arena(world, self.own.games, TRAINING, config.seed, config.longest)
         self.scaling = Scaling(world.sight)
-        self.rewards = RewardScale(self.own.games, self.gamma)
+        self.rewards = RewardScale(self.arena.count, self.gamma)
         self.tally = Tally()
         self.logged = {metric.name for metric in METRICS[config.learner]}
         self.controls = Controls(self.own.learning_rate, lacks=self.lacks + (() if self.advised else OF_ADVICE))

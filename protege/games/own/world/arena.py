@@ -52,6 +52,7 @@ class World:
     make: Callable[[int], Games]  # so many of them
     teaches: bool = False  # it has a teacher
     at_once: int = MANY  # games of an evaluation side by side
+    members: int = 1  # of a squad: players of a game, who begin and end together, each with a row of its own
     version: int = 1  # of its rules, rewards and observations: checkpoints of another are refused
 
     @cached_property
@@ -107,7 +108,7 @@ class Episode(NamedTuple):
     """A game that has ended."""
 
     number: int  # of the episodes begun in this arena
-    reward: float  # all of it, undiscounted
+    reward: float  # all of it, undiscounted; of a squad, the mean over its members
     frames: int
     truncated: bool
 
@@ -124,10 +125,10 @@ class Step(NamedTuple):
 
 @dataclass
 class Arena:
-    """Games of one world, which begin again as they end."""
+    """Games of one world, which begin again as they end. Its arrays have a row for each game, or for each member."""
 
     world: World
-    count: int
+    count: int  # games; then, where games have members, rows
     domain: int  # of the seeds
     seed: int
     longest: int = 0  # frames after which an episode is truncated; 0 to leave that to the game
@@ -136,6 +137,7 @@ class Arena:
 
     def __post_init__(self) -> None:
         self.games = self.world.make(self.count)
+        self.count *= self.world.members
         self.sight, self.moves = self.world.spaces
         self.frame = np.zeros(self.count, np.int64)  # of the episode
         self.number, self.seeds = np.zeros(self.count, np.int64), np.zeros(self.count, np.int64)
@@ -144,8 +146,10 @@ class Arena:
         self.observation = self._seen()
 
     def _begin(self, which: Ints) -> None:
-        self.number[which] = np.arange(self.begun, self.begun + len(which))
-        self.begun += len(which)
+        members = self.world.members
+        games = len(which) // members  # members follow each other, and begin together
+        self.number[which] = np.repeat(np.arange(self.begun, self.begun + games), members)
+        self.begun += games
         self.seeds[which] = [
             seed_of(self.domain, self.seed, int(n)) & (1 << SEED_BITS) - 1 | self.domain << SEED_BITS
             for n in self.number[which]
@@ -192,9 +196,11 @@ class Arena:
         ended = np.flatnonzero(terminated | truncated)
         last = self.observation[ended]
         if len(ended):
+            members = self.world.members
+            earned = self.total[ended].reshape(-1, members).mean(1)
             self.episodes += [
-                Episode(int(self.number[i]), float(self.total[i]), int(self.frame[i]), bool(truncated[i]))
-                for i in ended
+                Episode(int(self.number[i]), float(reward), int(self.frame[i]), bool(truncated[i]))
+                for i, reward in zip(ended[::members], earned)
             ]
             self._begin(ended)
             self.observation = self._seen()
@@ -212,7 +218,8 @@ class Arena:
 
     def uniform(self) -> npt.NDArray[np.float64]:
         """Random numbers (games, count of a move) that follow from each game's seed and frame alone."""
-        return uniform(self.seeds, self.frame, self.moves.count)
+        member = np.arange(self.count) % self.world.members
+        return uniform(self.seeds, self.frame * self.world.members + member, self.moves.count)
 
     def taken_episodes(self) -> list[Episode]:
         """Those that have ended since the last call."""

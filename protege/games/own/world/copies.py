@@ -53,10 +53,10 @@ class Copies:
                 answer = self.envs[game].reset(seed=seed)
             except TypeError as problem:
                 if "seed" not in str(problem):
-                    raise self._fault(f"reset raised {_said(problem)}", game) from problem
+                    raise self._fault(f"reset raised {said(problem)}", game) from problem
                 raise self._fault(f"reset must take a seed, reset(seed=..., options=...): {problem}", game) from problem
             except Exception as problem:  # of a user's own code: it could be any
-                raise self._fault(f"reset raised {_said(problem)}", game) from problem
+                raise self._fault(f"reset raised {said(problem)}", game) from problem
             if not isinstance(answer, tuple) or len(answer) != 2:
                 raise self._fault(f"reset must give an observation and a dict, and gave {_kind(answer)}", game)
             self._see(game, answer[0])
@@ -73,7 +73,7 @@ class Copies:
             except Exception as problem:  # of a user's own code: it could be any
                 unpacked = "unpack" in str(problem)  # Gymnasium's wrappers take the answer apart
                 raise self._fault(
-                    f"{FIVE}: {problem}" if unpacked else f"step({action}) raised {_said(problem)}", game
+                    f"{FIVE}: {problem}" if unpacked else f"step({action}) raised {said(problem)}", game
                 ) from problem
             if not isinstance(answer, tuple) or len(answer) != 5:
                 raise self._fault(f"{FIVE}, and gave {_kind(answer)}", game)
@@ -104,7 +104,7 @@ class Copies:
                 case _:
                     answers = [self.ask(seen) for seen in self.raw]
         except Exception as problem:  # of a user's own code: it could be any
-            raise GameFault(f"{self.place}: the teacher raised {_said(problem)}") from problem
+            raise GameFault(f"{self.place}: the teacher raised {said(problem)}") from problem
         try:
             return np.stack([np.asarray(answer) for answer in answers])
         except (TypeError, ValueError) as problem:
@@ -118,7 +118,8 @@ class Copies:
             env.close()
 
 
-def _said(problem: BaseException) -> str:
+def said(problem: BaseException) -> str:
+    """What was raised, in one line."""
     text = " ".join(str(problem).split())
     return f"{type(problem).__name__}: {text[:200]}" if text else type(problem).__name__
 
@@ -143,13 +144,13 @@ def registered(place: str) -> Any:
             raise GameFault(f"{place}: module {module} cannot be imported: {problem}") from problem
     try:
         spec = copy.deepcopy(gymnasium.spec(name))
-        spec.kwargs |= {key: _value(text) for key, text in parse_qsl(given)}
+        spec.kwargs |= {key: literal(text) for key, text in parse_qsl(given)}
         return spec
     except gymnasium.error.Error as problem:
         raise GameFault(f"{place}: there is no such environment: {_plain(problem)}") from problem
 
 
-def _value(text: str) -> Any:
+def literal(text: str) -> Any:
     """A Python literal, or else the text itself."""
     try:
         return ast.literal_eval(text)
@@ -176,7 +177,7 @@ def gym_world(place: str, teacher: str = "", pictures: bool = False) -> World:
         except (gymnasium.error.Error, ImportError) as problem:
             raise GameFault(f"{place} cannot be made: {_plain(problem)}") from problem
         except Exception as problem:  # of a user's own code: it could be any
-            raise GameFault(f"{place} cannot be made: {_said(problem)}") from problem
+            raise GameFault(f"{place} cannot be made: {said(problem)}") from problem
 
     def copies(games: int) -> Copies:
         return Copies(place, make, games, teacher)

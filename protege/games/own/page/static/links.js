@@ -12,7 +12,12 @@ class Preview {
     this.note = el("p", {}, "waiting for the game");
     this.place = el("div", { class: "picture-stage" });
     const href = `#/${GAME}/live?${new URLSearchParams({ player })}`;
-    this.element = el("a", { class: "preview", href, "aria-label": `Watch ${player} play, large` }, this.place, this.note);
+    this.element = el(
+      "a",
+      { class: "preview", href, "aria-label": `Watch ${player} play, large` },
+      this.place,
+      this.note,
+    );
     this.sight = new IntersectionObserver(([seen]) => (seen.isIntersecting ? this.begin(player) : this.rest()));
     this.sight.observe(this.place);
   }

@@ -21,7 +21,13 @@ export class Picture {
     this.path = path;
     this.heard = heard;
     this.failed = failed;
-    this.canvas = el("canvas", { class: "picture", width: 320, height: 240, role: "img", "aria-label": `${GAME}, live` });
+    this.canvas = el("canvas", {
+      class: "picture",
+      width: 320,
+      height: 240,
+      role: "img",
+      "aria-label": `${GAME}, live`,
+    });
     this.onHidden = () => (document.hidden ? this.rest() : this.begin());
     document.addEventListener("visibilitychange", this.onHidden);
     this.begin();
