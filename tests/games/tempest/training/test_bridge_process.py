@@ -202,11 +202,12 @@ def test_a_bridge_that_is_killed_is_started_again_at_the_same_port(tmp_path):
 
 
 PARENT = """
-import sys, time
+import time
 from protege.games.tempest.training.bridge_process import BridgeProcess, Setup
 from protege.games.tempest.arcade.bridge import BridgeConfig
-from tests.games.tempest.training.test_bridge_process import Always
-made = BridgeProcess(Setup(BridgeConfig(port=0), "a name"), Always(5), tell=print, save=print)
+from protege.games.tempest.agents.players import find_player
+player = find_player("random")
+made = BridgeProcess(Setup(BridgeConfig(port=0), "a name"), player, tell=print, save=print)
 print(made.pid, flush=True)
 time.sleep(600)
 """
