@@ -16,7 +16,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from typing import IO, Any, Final, NamedTuple
 
@@ -131,10 +131,12 @@ class _Players(Agent):
         self.explorations: dict[int, Exploration] = {}  # by slot
         self.plan: tuple[int, ...] = (PUPIL,)  # slots of successive games
         self.left: dict[int, int] = {}  # by slot: games that it may still begin, where these are limited
-        self.longest = 0  # frames after which games of other slots than the pupil's count as they stand; 0 for never
+        self.longest = 0  # frames after which games of limited slots count as they stand; 0 for never
         self.teacher = setup.teacher
         places = setup.listening.most_clients
-        self.slots, self.firsts, self.begun, self.lost, self.levels = (np.zeros(places, np.int64) for _ in range(5))
+        self.slots, self.firsts, self.begun, self.lost = (np.zeros(places, np.int64) for _ in range(4))
+        # Where the slot's turn began: level, points, frames and lives lost of the game at that time.
+        self.since = {name: np.zeros(places, np.int64) for name in ("start_level", "score", "frames", "deaths")}
         self.open = np.zeros(places, np.bool_)  # a game of a limited slot has begun and not ended
         self.life_frames, self.life_reward = [0] * places, [0.0] * places
         self.played = 0  # frames whose outcome is known
@@ -150,12 +152,15 @@ class _Players(Agent):
 
     def decide(self, frames: Frames, clients: Places) -> Decisions:
         began = time.thread_time()
-        fresh = clients[frames.frame == 0]
-        if len(fresh):
-            self._choose_slots(fresh, frames.level[frames.frame == 0])
-        self.lost[clients] += frames.terminated
+        begins = frames.frame == 0
+        self.lost[clients] = np.where(begins, 0, self.lost[clients] + frames.terminated)
         if self.longest:
             self._cut(frames, clients)
+            # The best players hardly ever end a game: others get their turn with a new life in it.
+            long = frames.frame - self.since["frames"][clients] >= self.longest
+            begins = begins | (frames.terminated & long & ~self.open[clients])
+        if begins.any():
+            self._choose_slots(frames, clients, np.flatnonzero(begins).tolist())
         slots, scripted = self.slots[clients], self.teacher.player is None
         advice = None if scripted else self.teacher.advise(frames)
         if (slots == slots[0]).all():
@@ -176,9 +181,10 @@ class _Players(Agent):
         explore = self.explorations.get(slot, Exploration())
         return self.behaviour.decide(frames, self.players[slot][1].act, explore, advice)
 
-    def _choose_slots(self, clients: Places, levels: Ints) -> None:
+    def _choose_slots(self, frames: Frames, clients: Places, which: Sequence[int]) -> None:
         """Whose turn it is in games that begin. Clients start at different places of the plan."""
-        for client, level in zip(clients.tolist(), levels.tolist(), strict=True):
+        for i in which:
+            client = int(clients[i])
             self.leave(client)
             slot = self.plan[(client + self.begun[client]) % len(self.plan)]
             if slot not in self.players or self.left.get(slot, 1) <= 0:
@@ -187,7 +193,9 @@ class _Players(Agent):
                 self.left[slot] -= 1
                 self.open[client] = True
             self.slots[client], self.firsts[client] = slot, self.players[slot][0]
-            self.levels[client], self.lost[client] = level, 0
+            now = frames.level[i], frames.score[i], frames.frame[i], self.lost[client]
+            for array, value in zip(self.since.values(), now, strict=True):
+                array[client] = value
             self.begun[client] += 1
 
     def leave(self, place: int) -> None:
@@ -199,11 +207,13 @@ class _Players(Agent):
 
     def _cut(self, frames: Frames, clients: Places) -> None:
         """Games that have been watched for long enough count as they stand, and go on as the pupil's."""
-        for i in np.flatnonzero(self.open[clients] & (frames.frame >= self.longest)).tolist():
-            client, reached = int(clients[i]), int(frames.level[i])
-            numbers = int(frames.score[i]), 0, reached, int(self.levels[client]), int(frames.frame[i])
-            self.finish(Game(client, *numbers, int(self.lost[client]), truncated=True))
-            self.slots[client] = PUPIL
+        for i in np.flatnonzero(
+            self.open[clients] & (frames.frame - self.since["frames"][clients] >= self.longest)
+        ).tolist():
+            client, score, reached = int(clients[i]), int(frames.score[i]), int(frames.level[i])
+            played, lost = int(frames.frame[i]), int(self.lost[client])
+            self.finish(Game(client, score, 0, reached, 0, played, lost, truncated=True))
+            self.slots[client], self.since["frames"][client] = PUPIL, played
 
     def learn(self, steps: Steps) -> None:
         self.steps.append(steps)
@@ -214,8 +224,12 @@ class _Players(Agent):
             self.pass_on()
 
     def finish(self, game: Game) -> None:
-        slot = int(self.slots[game.client])
-        self.open[game.client] = False
+        slot, client = int(self.slots[game.client]), game.client
+        if self.open[client]:  # what came before its turn does not count
+            before = {name: int(array[client]) for name, array in self.since.items()}
+            own = {name: getattr(game, name) - before[name] for name in ("score", "frames", "deaths")}
+            game = replace(game, **own, start_level=before["start_level"])
+        self.open[client] = False
         self.batch.games.append(Finished(game, slot, int(self.firsts[game.client]), self.players[slot][0]))
 
     def save(self) -> None:

@@ -88,6 +88,22 @@ def test_a_long_game_counts_as_it_stands_and_the_pupil_plays_on():
         assert (second.slot, second.game.truncated, second.game.score) == (0, False, 300)
 
 
+def test_in_a_game_that_never_ends_others_get_their_turn_with_a_new_life():
+    with bridge() as made:
+        talker = Talker(made.port)
+        assert [talker.tick(score=100 * frame) for frame in range(3)] == [COMMANDS[5]] * 3
+        made.install(1, 40, Always(7))
+        made.plan((1,), {1: 1}, longest=3)
+        told(made)
+        assert talker.tick(score=300) == COMMANDS[5], "not in the middle of a life"
+        assert talker.tick(score=300, done=1) == (0, 0, 0), "nobody decides while a life is lost"
+        assert [talker.tick(score=400 + 50 * frame) for frame in range(3)] == [COMMANDS[7]] * 3
+        assert talker.tick(score=900) == COMMANDS[5], "after three frames it is the pupil's again"
+        (found,) = gathered(made, 1).games
+        game = found.game
+        assert (found.slot, game.truncated, game.frames, game.deaths, game.score) == (1, True, 3, 0, 500)
+
+
 # --- an evaluation ---------------------------------------------------------------------------------------------------
 
 
