@@ -7,4 +7,5 @@ exclude_files = { ".venv", "node_modules" }
 
 -- The one name each script leaves behind, so that a second copy sees the first.
 files["**/lua/main.lua"].globals = { "protege_client" }
+files["**/lua/trace.lua"].globals = { "protege_trace" }
 files["**/probe.lua"].globals = { "probe" }

@@ -12,7 +12,7 @@ import pytest
 
 from proofs.row import ROOT, Stopwatch, machine, write_row
 from protege.games.echelon.agents.match import Match, checkpoint_of, evaluate, find_player, play
-from protege.games.echelon.agents.pupil import load_pupil
+from protege.games.echelon.agents.pupil import Pupil, load_network
 from protege.games.echelon.recordings.recording import Recording
 from protege.games.echelon.rules.events import KILL, MISSILE_LAUNCH
 from protege.games.echelon.training.collect import maps_of
@@ -70,7 +70,7 @@ def stage_proof(tmp_path: Path, name: str) -> list[dict[str, Any]]:
         found: dict[str, Any] = {"training_seed": seed, **spent}
         for kind, sampled in (("likeliest", False), ("sampled", True)):
             result = evaluate_pupil(
-                load_pupil(path, sampled=sampled), stage, stage.evaluated_by[0], maps=maps_of(stage, seed),
+                Pupil(load_network(path), sampled=sampled), stage, stage.evaluated_by[0], maps=maps_of(stage, seed),
                 matches=MATCHES, seed=SEED, threads=2,
             )  # fmt: skip
             found |= {f"{kind}_{key}": result[key] for key in ("success", "success_low", "success_high", "length_mean")}
@@ -79,7 +79,9 @@ def stage_proof(tmp_path: Path, name: str) -> list[dict[str, Any]]:
                 f"indirect_missile_kills_in_wins_against_{red}": indirect_share(path, red) for red in stage.evaluated_by
             }
         if name == "O7":
-            unseen = evaluate_pupil(load_pupil(path), stage, stage.evaluated_by[0], matches=100, seed=SEED, threads=2)
+            unseen = evaluate_pupil(
+                Pupil(load_network(path)), stage, stage.evaluated_by[0], matches=100, seed=SEED, threads=2
+            )
             found |= {
                 key.replace("success", "unseen"): unseen[key] for key in ("success", "success_low", "success_high")
             }
@@ -125,7 +127,7 @@ def indirect_share(path: Path, red: str, battles: int = 100) -> float:
             wins.append(bool((blue & indirect_kills(events)).any()))
 
     matches = [Match(seed_of(EVALUATION, SEED, index)) for index in range(battles)]
-    play(load_pupil(path), find_player(red), matches, setting_of(stage, maps_of(stage, 1)), recorded=look)
+    play(Pupil(load_network(path)), find_player(red), matches, setting_of(stage, maps_of(stage, 1)), recorded=look)
     return float(np.mean(wins)) if wins else 0.0
 
 
@@ -163,7 +165,7 @@ def test_echelon_O4_moving(tmp_path):
     found: dict[str, Any] = {"training": [first, second]}
     for red in ("random", "idle", "hard"):
         result = evaluate_pupil(
-            load_pupil(path), stage, red, maps=maps_of(stage, 1), matches=MATCHES, seed=SEED, threads=2
+            Pupil(load_network(path)), stage, red, maps=maps_of(stage, 1), matches=MATCHES, seed=SEED, threads=2
         )
         found[red] = {key: result[key] for key in ("success", "success_low", "success_high")}
         found[red]["indirect_missile_kills_in_wins"] = indirect_share(path, red, MATCHES)

@@ -16,9 +16,26 @@ def bootstrap(
     generator = np.random.default_rng(20_260_101)
     found = []
     for _ in range(0, resamples, 500):
-        picked = generator.integers(0, len(given), (min(500, resamples), len(given)))
-        found.append(statistic(given[picked]))
+        found.append(statistic(given[generator.integers(0, len(given), (min(500, resamples), len(given)))]))
     low, high = np.percentile(np.concatenate(found), (2.5, 97.5))
+    return float(low), float(high)
+
+
+def bootstrap_ratio(
+    parts: npt.ArrayLike, of: npt.ArrayLike, over: tuple[npt.ArrayLike, npt.ArrayLike] | None = None
+) -> tuple[float, float]:
+    """95 % interval of sum(parts) / sum(of) by resampling both together; with `over`, as a multiple of its ratio."""
+
+    def ratios(parts: npt.ArrayLike, of: npt.ArrayLike) -> Floats:
+        above, below = np.asarray(parts, np.float64), np.asarray(of, np.float64)
+        picked = generator.integers(0, len(above), (10_000, len(above)))
+        return above[picked].sum(1) / np.maximum(1.0, below[picked].sum(1))  # type: ignore[no-any-return]
+
+    generator = np.random.default_rng(20_260_101)
+    found = ratios(parts, of)
+    if over is not None:
+        found = found / np.maximum(1e-9, ratios(*over))
+    low, high = np.percentile(found, (2.5, 97.5))
     return float(low), float(high)
 
 

@@ -13,7 +13,7 @@ import pytest
 import tyro
 from tyro.conf import FlagCreatePairsOff
 
-from protege.cli.__main__ import COMMANDS, GROUPS
+from protege.cli.__main__ import GROUPS, general_commands
 from protege.cli.train import read_options
 from protege.games import Command, find_game, games, is_place
 
@@ -29,6 +29,7 @@ MOST_LINES = 200  # of the README
 
 NAMED = re.compile(r"`(?!protege/Tempest-v0)((?:protege|tests|docs|proofs|scripts|results|examples)/[\w./*-]+)`")
 LINK = re.compile(r"\]\(([^)#\s]+)?(#[\w-]*)?\)")
+COMMANDS = general_commands()
 PLACEHOLDERS = {"gym:ID", "pettingzoo:MODULE", "my_game.py", "package.module:GAME", "GAME", "COMMAND", "NAME"}
 
 
@@ -165,8 +166,9 @@ def parse(command: str) -> None:
 
 
 def read(command: Command, words: list[str]) -> None:
+    words = [word for word in words if not command.pairs or word != "--resume"]  # there is no such run here
     kind = command.options if isinstance(command.options, type) else command.options(words)
-    tyro.cli(kind, args=words, config=(FlagCreatePairsOff,))
+    tyro.cli(kind, args=words, config=() if command.pairs else (FlagCreatePairsOff,))
 
 
 def test_every_command_that_is_shown_can_be_read(page, capsys):

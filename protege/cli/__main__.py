@@ -14,11 +14,9 @@ from protege import ProtegeError, __version__
 from protege.cli.bench import bench_options, run_bench
 from protege.cli.doctor import Doctor, run_doctor
 from protege.cli.evaluate import Eval, run_eval
-from protege.cli.league import LEAGUE
 from protege.cli.page import Dashboard, run_dashboard
-from protege.cli.runs import RUNS
 from protege.cli.train import run_train
-from protege.games import Command, Game, find_game, games, is_place
+from protege.games import Command, Game, find_game, games, is_place, later
 from protege.runs.metrics import near
 
 USAGE_ERROR: Final = 2
@@ -26,18 +24,18 @@ INTERRUPTED: Final = 130  # what a shell reports for a program ended by Ctrl-C
 BROKEN_PIPE: Final = 141  # and for one whose reader went away
 HELP: Final = ("--help", "-h")
 
-# Commands that concern no single game; those of two words form a group.
+# Commands that concern no single game.
 COMMANDS: Final[dict[str, Command]] = {
     "dashboard": Command(Dashboard, run_dashboard),
     "doctor": Command(Doctor, run_doctor),
     "bench": Command(bench_options, run_bench),
-    **{f"runs {name}": command for name, command in RUNS.items()},
-    **{f"league {name}": command for name, command in LEAGUE.items()},
 }
 GROUPS: Final = {
     "runs": "Manage run folders.",
     "league": "Rate players by matches between them; each built-in game comes with a league of its own name.",
 }
+# The commands of a group, imported when one of them is typed: leagues need NumPy.
+GROUP_COMMANDS: Final = {"runs": later("protege.cli.runs:RUNS"), "league": later("protege.cli.league:LEAGUE")}
 EVERY_GAME: Final = {"train": "Train a pupil.", "eval": "Evaluate players."}  # what can be done with any game
 
 
@@ -76,26 +74,33 @@ def run(words: Sequence[str]) -> int:
     if is_place(first):
         raise ProtegeError(f"{first} is a game, and the command comes first: protege train {first}, or protege --help")
     own = (name for game in games().values() for name in game.commands)
-    known = dict.fromkeys([*EVERY_GAME, *COMMANDS, *GROUPS, *games(), *own])
+    known = dict.fromkeys([*EVERY_GAME, *general_commands(), *GROUPS, *games(), *own])
     raise ProtegeError(f"there is no command {first!r}: protege --help lists them{near(first, known)}")
 
 
 def run_command(command: Command, name: str, words: Sequence[str], place: str = "") -> int:
     prog = " ".join(["protege", name, *[place] * bool(place)])
     kind = command.options if isinstance(command.options, type) else command.options(words)
-    return command.run(tyro.cli(kind, prog=prog, args=words, config=(FlagCreatePairsOff,)))
+    flags = () if command.pairs else (FlagCreatePairsOff,)
+    return command.run(tyro.cli(kind, prog=prog, args=words, config=flags))
+
+
+def general_commands() -> dict[str, Command]:
+    """Those that concern no single game, also in groups, where they have two words."""
+    groups = {group: commands() for group, commands in GROUP_COMMANDS.items()}
+    return COMMANDS | {f"{group} {name}": command for group in groups for name, command in groups[group].items()}
 
 
 def run_group(group: str, words: Sequence[str]) -> int:
     """`protege runs list` and the like."""
-    inside = {name.split()[1]: name for name in COMMANDS if name.startswith(f"{group} ")}
+    inside = GROUP_COMMANDS[group]()
     second, *rest = words or HELP[:1]
     if second in HELP:
-        lines = [(f"protege {name}", summary(COMMANDS[name].options)) for name in inside.values()]
+        lines = [(f"protege {group} {name}", summary(command.options)) for name, command in inside.items()]
         return say(f"{GROUPS[group]}\n\n{columns(lines)}\n\nAdd --help to any of them for its options.")
     if second not in inside:
         raise ProtegeError(f"protege {group} has {', '.join(inside)}, not {second!r}{near(second, inside)}")
-    return run_command(COMMANDS[inside[second]], inside[second], rest)
+    return run_command(inside[second], f"{group} {second}", rest)
 
 
 def offers(command: str) -> list[Game]:
@@ -154,7 +159,7 @@ def overview() -> str:
         *(_game_command(name) for name in dict.fromkeys(n for game in known for n in game.commands)
           if name not in EVERY_GAME),
         *((name, _brief(text)) for name, text in GROUPS.items()),
-        *((name, _brief(summary(command.options))) for name, command in COMMANDS.items() if " " not in name),
+        *((name, _brief(summary(command.options))) for name, command in COMMANDS.items()),
     ]  # fmt: skip
     return (
         "usage: protege COMMAND [GAME] [OPTIONS]\n\n"

@@ -189,8 +189,7 @@ class TrainingConsole(Observer):
     def controlled(self, controls: dict[str, dict[str, Any]]) -> None:
         """Remember how the controls stand: what a person has overridden is marked in the rows."""
         self.controls = controls
-        learning = controls["learning"]["on"]
-        self.bar.update(self.task, description="training" if learning else "not learning")
+        self.bar.update(self.task, description="training" if controls["learning"]["on"] else "not learning")
 
     def noted(self, text: str) -> None:
         self._tell("  ", text)
@@ -219,8 +218,7 @@ class TrainingConsole(Observer):
             for column in self.shown:
                 control = self.controls.get(self.rows.columns[column][0].control, {})
                 overridden = control.get("overridden", False)
-                cell = self.rows.cell(column, overridden)
-                row.append(f" {cell:>{column.width}}", "yellow" if overridden else "")
+                row.append(f" {self.rows.cell(column, overridden):>{column.width}}", "yellow" if overridden else "")
             self._print(row)
             self.rows.since.clear()
             self.rows_since_header += 1
@@ -262,8 +260,7 @@ class TrainingConsole(Observer):
             self.noted(str(problem))
 
     def _print_help(self) -> None:
-        columns = max(1, min(3, self.console.width // 39))
-        lines = -(-len(HELP) // columns)
+        lines = -(-len(HELP) // max(1, min(3, self.console.width // 39)))
         for line in range(lines):
             row = Text()
             for key, meaning in HELP[line::lines]:

@@ -4,7 +4,6 @@ Every check looks and never raises: a thing that is missing or broken is a row, 
 their version without importing them, so the answer comes quickly; `full` starts torch and tries its devices.
 """
 
-import json
 import os
 import platform
 import shutil
@@ -23,6 +22,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from protege import __version__
+from protege.cli.tables import print_json
 from protege.games import BUILT_IN, Check, games
 from protege.machine import usable_cores
 from protege.runs.files import short_path
@@ -45,10 +45,6 @@ class Doctor:
     json: bool = False  # also print one flat JSON object on the last line
 
 
-def run_doctor(command: Doctor) -> int:
-    return report(full=command.full, as_json=command.json)
-
-
 def find_program(name: str) -> Path | None:
     """Where a program is: on the PATH, or where Debian keeps its games."""
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), *GAME_FOLDERS])
@@ -63,9 +59,9 @@ def inspect(full: bool = False) -> list[Check]:
     return rows + [row for game in games().values() for row in game.checks()]
 
 
-def report(full: bool = False, as_json: bool = False) -> int:
-    """Print the table, and with `as_json` one flat object on the last line; 1 when something required is missing."""
-    rows = inspect(full)
+def run_doctor(command: Doctor) -> int:
+    """Print the table; 1 when something required is missing."""
+    rows = inspect(command.full)
     table = Table(title=f"Protege {__version__}", title_justify="left", title_style="bold", box=None, pad_edge=False)
     for heading in ("", "", "found", "what to do"):
         table.add_column(heading, overflow="fold", no_wrap=heading == "")
@@ -79,12 +75,11 @@ def report(full: bool = False, as_json: bool = False) -> int:
         console.print(f"\nNothing runs before this is mended: {', '.join(broken)}.", style="red")
     else:
         console.print("\nEverything the simulator needs is here; a miss above only closes the feature it names.")
-    if as_json:
-        flat: dict[str, str | bool] = {"version": __version__, "ok": not broken}
-        for row in rows:
-            key = row.name.lower().replace(" ", "_")
-            flat |= {key: row.found, f"{key}_ok": row.state == "ok"}
-        print(json.dumps(flat))
+    flat: dict[str, str | bool] = {"version": __version__, "ok": not broken}
+    for row in rows:
+        key = row.name.lower().replace(" ", "_")
+        flat |= {key: row.found, f"{key}_ok": row.state == "ok"}
+    print_json(command, flat)
     return 1 if broken else 0
 
 
@@ -123,8 +118,7 @@ def _torch(full: bool) -> Check:
 def _cores() -> Check:
     usable = usable_cores()
     load = psutil.getloadavg()[0]
-    memory_gb = psutil.virtual_memory().total / 2**30
-    found = f"{usable} for threads, load {load:.1f}, {memory_gb:.0f} GiB memory"
+    found = f"{usable} for threads, load {load:.1f}, {psutil.virtual_memory().total / 2**30:.0f} GiB memory"
     limits = [f"{name}={os.environ[name]}" for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS") if name in os.environ]
     busy = "other work slows training down: measure when it is done" if load > usable else ""
     return Check("cores", "ok", ", ".join([found, *limits]), busy)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from tyro.conf import UseAppendAction
 
+from protege.cli.options import RunsOptions
 from protege.cli.tables import number, print_json, print_table
 from protege.games import Figures, Game
 from protege.machine import usable_cores
@@ -14,8 +15,8 @@ from protege.machine import usable_cores
 UNSEEN: Final = ("player", "games", "seed", "seconds")  # in the title, or of no interest
 
 
-@dataclass(frozen=True)
-class Eval:
+@dataclass(frozen=True, kw_only=True)
+class Eval(RunsOptions):
     """Evaluate players: every player plays the same games, each fixed by its seed."""
 
     # Who plays: a scripted player, a champion, the name of a run, the path of a checkpoint, or your own
@@ -24,7 +25,6 @@ class Eval:
     games: int = 200  # games for each player
     seed: int = 1  # seed of the games: the same seed gives the same games
     threads: int = 0  # threads that play; 0 for one per core
-    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: bool = False  # also print one flat JSON object for each player, the last line among them
 
 

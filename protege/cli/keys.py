@@ -49,8 +49,7 @@ if sys.platform == "win32":
 else:
     import select
     import termios
-
-    LOCAL, CHARACTERS = 3, 6  # places in what tcgetattr gives
+    import tty
 
     class _Terminal:
         def __init__(self) -> None:
@@ -63,11 +62,8 @@ else:
 
         def take(self) -> None:
             """Keys at once and unseen, from now on."""
-            mode = termios.tcgetattr(self.descriptor)
-            if mode[LOCAL] & (termios.ICANON | termios.ECHO):
-                mode[LOCAL] &= ~(termios.ICANON | termios.ECHO)
-                mode[CHARACTERS][termios.VMIN], mode[CHARACTERS][termios.VTIME] = 1, 0
-                termios.tcsetattr(self.descriptor, termios.TCSANOW, mode)
+            if termios.tcgetattr(self.descriptor)[tty.LFLAG] & (termios.ICANON | termios.ECHO):
+                tty.setcbreak(self.descriptor, termios.TCSANOW)
 
         def give_back(self) -> None:
             """As it was."""

@@ -5,26 +5,32 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 from tyro.conf import Positional, UseAppendAction, arg
 
 from protege import ProtegeError
-from protege.cli.options import extended, given
+from protege.cli.options import RunsOptions, extended, given
 from protege.cli.tables import count, date, number, print_json, print_table
 from protege.games import BUILT_IN, Command, Contest, Contests, Game, NoSettings, find_game, games
+from protege.league.league import League, copy_league, create_league, league_names, open_league
+from protege.league.ledger import CANDIDATE, MEMBER, Entry, LeagueError, Result
+from protege.league.matchmaking import Rules
+from protege.league.standings import distances, payoff, recent_matches, styles, table
 from protege.machine import usable_cores
 from protege.runs.run import checked_name, list_runs, open_run, runs_folder
-
-if TYPE_CHECKING:
-    from protege.league.league import League
-    from protege.league.ledger import Entry, Result
-
-# A league is named by its folder, by its name in the runs folder, or, if built in, by its game's.
+from protege.statistics import wilson
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeagueInit:
+class LeagueOptions(RunsOptions):
+    """A league is named by its folder, by its name in the runs folder, or, if built in, by its game's."""
+
+    league: Positional[str]  # the league
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeagueInit(RunsOptions):
     """Begin a league: an empty one of scripted players, or a copy of another."""
 
     league: Positional[str]  # a name for it, to be kept among the runs, or the path of a folder
@@ -33,8 +39,6 @@ class LeagueInit:
     limit: int = 20  # most learned members; beyond it the lowest-rated retire
     gate_games: int = 200  # matches against the best member that a promotion takes
     recordings: int = 3  # recorded matches that are kept of each player, the newest, where the game records any
-    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
-    json: bool = False  # also print one flat JSON object on the last line
 
 
 def init_options(words: Sequence[str]) -> type[LeagueInit]:
@@ -46,9 +50,6 @@ def init_options(words: Sequence[str]) -> type[LeagueInit]:
 
 
 def run_init(command: Any) -> int:
-    from protege.league.league import copy_league, create_league, open_league
-    from protege.league.matchmaking import Rules
-
     is_path = Path(command.league).name != command.league
     folder = Path(command.league) if is_path else runs_folder(command.runs) / checked_name(command.league)
     if command.copy:
@@ -68,19 +69,13 @@ def run_init(command: Any) -> int:
         return print_json(command, {"league": str(folder), "game": league.game, "entries": len(entries)})
 
 
-def _league(command: Any) -> "League":
-    from protege.league.league import open_league
-
-    return open_league(command.league, command.runs)
-
-
 def _contests(game: Game) -> Contests:
     if game.contests is None:
         raise ProtegeError(f"{game.title} has no league: two players of it cannot meet")
     return game.contests()
 
 
-def _game(league: "League", place: str) -> Game:
+def _game(league: League, place: str) -> Game:
     """The game of a league: a built-in one, or the user's own, which a league's file must not name."""
     if not place and league.game not in BUILT_IN:
         raise ProtegeError(
@@ -93,7 +88,7 @@ def _game(league: "League", place: str) -> Game:
     return found
 
 
-def _contest(league: "League", place: str, threads: int, games: int = 1) -> Contest:
+def _contest(league: League, place: str, threads: int, games: int = 1) -> Contest:
     """Whoever plays this league's matches, if this version of Protege still plays them alike."""
     contests = _contests(_game(league, place))
     try:
@@ -106,27 +101,21 @@ def _contest(league: "League", place: str, threads: int, games: int = 1) -> Cont
     return found
 
 
-@dataclass(frozen=True)
-class LeagueAdd:
+@dataclass(frozen=True, kw_only=True)
+class LeagueAdd(LeagueOptions):
     """Take a copy of a trained player into a league, as a candidate."""
 
-    league: Positional[str]  # the league
     player: Positional[str]  # the name of a run (its best), the path of a checkpoint, or champion
     name: str = ""  # what to call it; without it, a name made from its contents
     member: bool = False  # as a member at once, without the matches that "protege league promote" requires
     parent: str | None = None  # the entry whose training it continues
     game: str = ""  # where a game of your own is, as package.module:GAME or a file
-    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
-    json: bool = False  # also print one flat JSON object on the last line
 
 
 def run_add(command: LeagueAdd) -> int:
-    from protege.league.ledger import CANDIDATE, MEMBER
-
-    with _league(command) as league:
+    with open_league(command.league, command.runs) as league:
         parent = league.find(command.parent).id if command.parent else None
-        players = _game(league, command.game).players()
-        path = players.checkpoint_of(command.player, command.runs)
+        path = _game(league, command.game).players().checkpoint_of(command.player, command.runs)
         if path is None:
             path = open_run(command.player, command.runs).best  # raises, and says which runs have similar names
         run = command.player if command.player in (run.name for run in list_runs(command.runs)) else ""
@@ -145,25 +134,20 @@ def run_add(command: LeagueAdd) -> int:
         return print_json(command, {"league": league.name, "is_new": is_new, **_flat(entry)})
 
 
-def _flat(entry: "Entry") -> dict[str, Any]:
+def _flat(entry: Entry) -> dict[str, Any]:
     return asdict(entry) | entry.rating._asdict() | {"conservative": entry.rating.conservative}
 
 
-@dataclass(frozen=True)
-class LeagueList:
+@dataclass(frozen=True, kw_only=True)
+class LeagueList(RunsOptions):
     """List the players of a league by rating, or the leagues there are."""
 
     league: Positional[str] = ""  # the league; without it, all of them
     retired: bool = False  # also those that have left
-    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: bool = False  # also print one flat JSON object for each, and last one for all of them
 
 
 def run_list(command: LeagueList) -> int:
-    from protege.league.league import league_names, open_league
-    from protege.league.ledger import LeagueError
-    from protege.league.standings import table
-
     if not command.league:
         rows, found = [], []
         for name in league_names(command.runs):
@@ -177,14 +161,14 @@ def run_list(command: LeagueList) -> int:
         head = ("league", "game", "players", "matches", "rated", "pending", "periods")
         print_table(count(rows, "league"), head, rows, (2, 3, 4, 5, 6))
         return print_json(command, *found, {"leagues": len(found)})
-    with _league(command) as league:
+    with open_league(command.league, command.runs) as league:
         listed = table(league, retired=command.retired)
         _print_table(league, listed)
         about = {"league": league.name, "game": league.game, "entries": len(listed)}
         return print_json(command, *listed, about | league.counts())
 
 
-def _print_table(league: "League", rows: Sequence[dict[str, Any]]) -> None:
+def _print_table(league: League, rows: Sequence[dict[str, Any]]) -> None:
     counts = league.counts()
     lines = [
         [
@@ -201,25 +185,20 @@ def _print_table(league: "League", rows: Sequence[dict[str, Any]]) -> None:
     print_table(title, head, lines, (2, 3, 4, 5, 6))
 
 
-@dataclass(frozen=True)
-class LeagueMatch:
+@dataclass(frozen=True, kw_only=True)
+class LeagueMatch(LeagueOptions):
     """Let two players of a league meet, on maps that they have not played yet; both are rated by it."""
 
-    league: Positional[str]  # the league
     first: Positional[str]  # a player of it, by name or by the beginning of its hash
     second: Positional[str]  # another one
     games: int = 20  # matches; an even number where each map is played from both sides
     record: int = 1  # maps whose matches are recorded and looked at for the style report, where the game records any
     threads: int = 0  # threads that play; 0 for one per core
     game: str = ""  # where a game of your own is, as package.module:GAME or a file
-    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
-    json: bool = False  # also print one flat JSON object on the last line
 
 
 def run_match(command: LeagueMatch) -> int:
-    from protege.statistics import wilson
-
-    with _league(command) as league:
+    with open_league(command.league, command.runs) as league:
         first, second = league.find(command.first), league.find(command.second)
         contest = _contest(league, command.game, command.threads, command.games)
         results = _meet(league, contest, first, second, command.games, command.record)
@@ -239,9 +218,7 @@ def run_match(command: LeagueMatch) -> int:
         return print_json(command, figures)
 
 
-def _meet(
-    league: "League", contest: Contest, first: "Entry", second: "Entry", games: int, record: int = 0
-) -> list["Result"]:
+def _meet(league: League, contest: Contest, first: Entry, second: Entry, games: int, record: int = 0) -> list[Result]:
     """Matches of two entries on maps that are new to them, each filed when it is over: a kill loses no other."""
     sides = contest.sides
     if first.id == second.id or games < 1 or games % sides:
@@ -252,25 +229,20 @@ def _meet(
     return contest.play(*players, maps, record, lambda result: league.file([result], ends_period=False))
 
 
-@dataclass(frozen=True)
-class LeagueTournament:
+@dataclass(frozen=True, kw_only=True)
+class LeagueTournament(LeagueOptions):
     """Let everybody of a league meet everybody, in rounds; each round is a rating period."""
 
-    league: Positional[str]  # the league
     player: UseAppendAction[tuple[str, ...]] = ()  # only these; without it, all but retired and older candidates
     rounds: int = 5  # rounds
     games: int = 2  # matches of each pair in a round
     no_record: bool = False  # record nothing; without it, a map of each pair in the last round, for the page
     threads: int = 0  # threads that play; 0 for one per core
     game: str = ""  # where a game of your own is, as package.module:GAME or a file
-    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
-    json: bool = False  # also print one flat JSON object on the last line
 
 
 def run_tournament(command: LeagueTournament) -> int:
-    from protege.league.standings import table
-
-    with _league(command) as league:
+    with open_league(command.league, command.runs) as league:
         contest = _contest(league, command.game, command.threads, command.rounds * command.games)
         everybody = [league.find(name) for name in command.player] or league.pool()
         if len({entry.id for entry in everybody}) < 2:
@@ -288,26 +260,21 @@ def run_tournament(command: LeagueTournament) -> int:
         return print_json(command, {"league": league.name, "matches": played, **ratings})
 
 
-@dataclass(frozen=True)
-class LeaguePromote:
+@dataclass(frozen=True, kw_only=True)
+class LeaguePromote(LeagueOptions):
     """Make a candidate a member if it is good enough: 55 % against the best, 45 % against each of the top five.
 
     Plays the matches that are missing for that judgement first. While there is no member, the anchor is the best.
     """
 
-    league: Positional[str]  # the league
     candidate: Positional[str] = ""  # who; without it, every candidate
     no_play: bool = False  # judge by the matches there are
     threads: int = 0  # threads that play; 0 for one per core
     game: str = ""  # where a game of your own is, as package.module:GAME or a file
-    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
-    json: bool = False  # also print one flat JSON object on the last line
 
 
 def run_promote(command: LeaguePromote) -> int:
-    from protege.league.ledger import CANDIDATE
-
-    with _league(command) as league:
+    with open_league(command.league, command.runs) as league:
         chosen = [league.find(command.candidate)] if command.candidate else league.entries(CANDIDATE)
         promoted = []
         opened = cache(lambda: _contest(league, command.game, command.threads))
@@ -327,38 +294,29 @@ def run_promote(command: LeaguePromote) -> int:
         return print_json(command, told)
 
 
-@dataclass(frozen=True)
-class LeagueRetire:
+@dataclass(frozen=True, kw_only=True)
+class LeagueRetire(LeagueOptions):
     """Take a player out of a league: nobody meets it any more, its history stays."""
 
-    league: Positional[str]  # the league
     player: Positional[str]  # who
     reason: str = "by hand"  # why, for the record
-    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
-    json: bool = False  # also print one flat JSON object on the last line
 
 
 def run_retire(command: LeagueRetire) -> int:
-    with _league(command) as league:
+    with open_league(command.league, command.runs) as league:
         entry = league.find(command.player)
         league.retire(entry, command.reason)
         print(f"{entry.name} has left league {league.name}")
         return print_json(command, {"league": league.name, **_flat(league.by_id(entry.id))})
 
 
-@dataclass(frozen=True)
-class LeaguePayoff:
+@dataclass(frozen=True, kw_only=True)
+class LeaguePayoff(LeagueOptions):
     """Show who beats whom: the row's score against the column, in percent."""
-
-    league: Positional[str]  # the league
-    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
-    json: bool = False  # also print one flat JSON object on the last line
 
 
 def run_payoff(command: LeaguePayoff) -> int:
-    from protege.league.standings import payoff, table
-
-    with _league(command) as league:
+    with open_league(command.league, command.runs) as league:
         rows = table(league)
         cells = payoff(league, [row["id"] for row in rows])
     names = [row["name"] for row in rows]
@@ -372,20 +330,15 @@ def run_payoff(command: LeaguePayoff) -> int:
     return print_json(command, {f"{a}.{b}.{key}": value for a, b, cell in met for key, value in cell.items()})
 
 
-@dataclass(frozen=True)
-class LeagueShow:
+@dataclass(frozen=True, kw_only=True)
+class LeagueShow(LeagueOptions):
     """Show one player of a league: ratings, where it comes from, how it plays, its latest matches."""
 
-    league: Positional[str]  # the league
     player: Positional[str]  # who
-    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
-    json: bool = False  # also print one flat JSON object on the last line
 
 
 def run_show(command: LeagueShow) -> int:
-    from protege.league.standings import distances, recent_matches, styles
-
-    with _league(command) as league:
+    with open_league(command.league, command.runs) as league:
         entry = league.find(command.player)
         everybody = {other.id: other for other in league.entries()}
         history, found = league.history(entry.id), styles(league, list(everybody))

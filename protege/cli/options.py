@@ -1,10 +1,19 @@
-"""Options of a command that depend on what was typed before them."""
+"""Options that many commands have, and those that depend on what was typed before them."""
 
 from collections.abc import Sequence
-from dataclasses import make_dataclass
+from dataclasses import dataclass, make_dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 Base = TypeVar("Base")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunsOptions:
+    """What every command that looks at runs can be told."""
+
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
+    json: bool = False  # also print one flat JSON object on the last line
 
 
 def given(words: Sequence[str], flag: str) -> str | None:

@@ -1,17 +1,21 @@
-"""`protege dashboard`, and the page as other commands open it: with what each game can show."""
+"""`protege dashboard`, and the page as other commands open it: with what each game can show, beside what they do."""
 
 import os
+import subprocess
 import sys
+import threading
 import webbrowser
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tyro.conf import UseAppendAction
 
-from protege.dashboard.process import ServerProcess
 from protege.games import BUILT_IN, find_game
+
+READY: Final = "dashboard: "  # how the line begins in which the server says where it is
 
 
 @dataclass(frozen=True)
@@ -30,8 +34,7 @@ class Dashboard:
 def run_dashboard(command: Dashboard) -> int:
     if command.until_stdin_closes and hasattr(os, "nice"):
         os.nice(5)  # beside a training, which is what the machine is busy for
-    view = f"/run/{command.run}" if command.run else ""
-    return serve_page(command, view, dict.fromkeys(command.game, ()))
+    return serve_page(command, f"/run/{command.run}" if command.run else "", dict.fromkeys(command.game, ()))
 
 
 def serve_page(command: Any, view: str, named: Mapping[str, Sequence[Any]] | None = None) -> int:
@@ -42,7 +45,7 @@ def serve_page(command: Any, view: str, named: Mapping[str, Sequence[Any]] | Non
     from protege.dashboard.server import Served, serve
 
     def ready(page: Served) -> None:
-        print(f"dashboard: {page.link(view)}", flush=True)
+        print(f"{READY}{page.link(view)}", flush=True)
         if page.note:
             print(f"  {page.note}", flush=True)
         has_screen = sys.platform != "linux" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
@@ -57,10 +60,55 @@ def serve_page(command: Any, view: str, named: Mapping[str, Sequence[Any]] | Non
     return 0
 
 
-def page_beside(tell: Callable[[str], None], runs: Path, place: str = "") -> ServerProcess:
-    """The page of a folder of runs in a process of its own; `tell` gets the line that says where it is.
+class ServerProcess:
+    """Runs the page for as long as this process lives: it stops when its standard input, a pipe from here, closes.
 
-    A game of the user's own, at `place`, is shown there as well.
+    In the process that trains, it would take its turns at the interpreter; apart, it costs a thread that waits.
     """
+
+    def __init__(self, words: Sequence[str], tell: Callable[[str], None]) -> None:
+        """Start `protege` with these words; `tell` gets a line when the page is there, or when it cannot be."""
+        self._tell = tell
+        self._process: subprocess.Popen[str] | None = None
+        command = [sys.executable, "-m", "protege.cli", *words, "--until-stdin-closes"]
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        try:
+            # In a session of its own, so that Ctrl-C reaches the training alone, which then ends this.
+            self._process = subprocess.Popen(command, text=True, start_new_session=os.name != "nt", **pipes)
+        except OSError as error:
+            tell(f"the page could not be started, training goes on without it: {error}")
+            return
+        self._listener = threading.Thread(target=self._listen, args=(self._process,), name="dashboard", daemon=True)
+        self._listener.start()
+
+    def close(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        assert process.stdin is not None and process.stdout is not None
+        with suppress(OSError):
+            process.stdin.close()
+        try:
+            process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        self._listener.join()
+        process.stdout.close()
+
+    def _listen(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        ready, last = False, "it gave no reason"
+        for line in process.stdout:
+            last = line.strip() or last
+            if line.startswith(READY) or (ready and line.startswith("  ")):  # what is indented belongs to it
+                ready = True
+                self._tell(line.rstrip())
+        if not ready and self._process is not None:
+            self._tell(f"the page could not be started, training goes on without it: {last}")
+
+
+def page_beside(tell: Callable[[str], None], runs: Path, place: str = "") -> ServerProcess:
+    """The page of a folder of runs; `tell` gets the line that says where it is. A user's own game is at `place`."""
     own = ["--game", place] if place and place not in BUILT_IN else []
     return ServerProcess(["dashboard", "--no-browser", "--runs", str(runs), *own], tell)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from tyro.conf import Positional, UseAppendAction
 
+from protege.cli.options import RunsOptions
 from protege.cli.tables import count, date, number, print_json, print_table, size
 from protege.games import Command
 from protege.runs.files import replacing
@@ -16,11 +17,10 @@ from protege.runs.metrics import Metric, Point
 from protege.runs.run import RunError, flat, list_runs, open_run, plan_prune, prune, runs_folder
 
 
-@dataclass(frozen=True)
-class RunsList:
+@dataclass(frozen=True, kw_only=True)
+class RunsList(RunsOptions):
     """List the runs: what they train, how far they are, how good they got, how much disk they use."""
 
-    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: bool = False  # also print one flat JSON object for each run, and last one for all of them
 
 
@@ -33,18 +33,15 @@ def run_runs_list(command: RunsList) -> int:
     total = sum(summary.disk_bytes for summary in summaries)
     head = ("run", "status", "step", "best score", "disk", "created (UTC)")
     print_table(f"{count(rows, 'run')} in {runs_folder(command.runs)}, {size(total)}", head, rows, numbers=(2, 3, 4))
-    training = sum(summary.status == "running" for summary in summaries)
-    together = {"runs": len(rows), "running": training, "disk_bytes": total}
-    return print_json(command, *map(asdict, summaries), together)
+    running = sum(summary.status == "running" for summary in summaries)
+    return print_json(command, *map(asdict, summaries), {"runs": len(rows), "running": running, "disk_bytes": total})
 
 
-@dataclass(frozen=True)
-class RunsShow:
+@dataclass(frozen=True, kw_only=True)
+class RunsShow(RunsOptions):
     """Show one run: settings, newest figures, checkpoints and what happened."""
 
     name: Positional[str]  # the run
-    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
-    json: bool = False  # also print one flat JSON object on the last line
 
 
 def run_runs_show(command: RunsShow) -> int:
@@ -90,13 +87,11 @@ def _card(score: str | None, declared: Sequence[Metric], latest: Mapping[str, Po
     return {"plays": f"{number(values[metric.name])} {metric.unit}{between}: {metric.meaning}{beside}"}
 
 
-@dataclass(frozen=True)
-class RunsCompare:
+@dataclass(frozen=True, kw_only=True)
+class RunsCompare(RunsOptions):
     """Put runs side by side: the settings that differ and the figures they share."""
 
     names: Positional[tuple[str, ...]]  # two runs or more
-    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
-    json: bool = False  # also print one flat JSON object on the last line
 
 
 def run_runs_compare(command: RunsCompare) -> int:
@@ -124,14 +119,13 @@ def run_runs_compare(command: RunsCompare) -> int:
     return print_json(command, told)
 
 
-@dataclass(frozen=True)
-class RunsExport:
+@dataclass(frozen=True, kw_only=True)
+class RunsExport(RunsOptions):
     """Write figures of a run as CSV: one line for each time they were logged."""
 
     name: Positional[str]  # the run
     metric: UseAppendAction[tuple[str, ...]] = ()  # a figure to export, as often as needed; without it, all of them
     out: Path | None = None  # the file to write; without it, the terminal
-    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
     json: bool = False  # with --out: also print one flat JSON object on the last line
 
 
@@ -149,25 +143,23 @@ def run_runs_export(command: RunsExport) -> int:
     return print_json(command, {"run": command.name, "file": str(command.out), "lines": lines})
 
 
-@dataclass(frozen=True)
-class RunsPrune:
-    """Free disk space: delete recordings and numbered checkpoints of old runs, or whole runs.
+@dataclass(frozen=True, kw_only=True)
+class RunsPrune(RunsOptions):
+    """Free disk space: delete the recordings of old runs, or whole runs.
 
     Says what it would delete; only --yes deletes. A run that is being trained is left alone.
     """
 
     names: Positional[tuple[str, ...]] = ()  # runs to prune; without any, all but the newest
     keep: int = 5  # how many of the newest runs stay as they are, when no names are given
-    whole: bool = False  # delete whole runs, not only their recordings and numbered checkpoints
+    whole: bool = False  # delete whole runs, not only their recordings
     yes: bool = False  # delete; without it nothing is deleted
-    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
-    json: bool = False  # also print one flat JSON object on the last line
 
 
 def run_runs_prune(command: RunsPrune) -> int:
     removals = plan_prune(command.names, keep=command.keep, whole=command.whole, folder=command.runs)
     total = sum(removal.disk_bytes for removal in removals)
-    what = "everything" if command.whole else "recordings and numbered checkpoints"
+    what = "everything" if command.whole else "recordings"
     rows = [[r.run, "everything" if command.whole else count(r.paths, "file"), size(r.disk_bytes)] for r in removals]
     print_table(f"{what} of {count(rows, 'run')}, {size(total)}", (), rows, numbers=(2,))
     if command.yes:

@@ -76,24 +76,29 @@ def run_train(game: Game, arguments: Sequence[str]) -> int:
 
 def read_options(game: Game, trainer: "Trainer", arguments: Sequence[str]) -> Any:
     """The command as typed, on top of a preset or of what the run to be resumed was trained with."""
-    kind = train_options(game, trainer)
-    preset = given(arguments, "--preset")
-    default = kind(config=trainer.presets.get(preset or default_preset(trainer), trainer.config()))
+    name, config = untyped(trainer, arguments)
+    default = train_options(game, trainer)(run=name, config=config)
+    command = tyro.cli(type(default), prog=f"protege train {game.place}", args=arguments, default=default)
+    refuse_ignored(trainer, command.config, arguments)
+    return command
+
+
+def untyped(trainer: "Trainer", arguments: Sequence[str]) -> tuple[str | None, Any]:
+    """The run that is resumed, if any, and the settings before those that are typed: its own, or of a preset."""
+    preset, name = given(arguments, "--preset"), given(arguments, "--run")
+    config = trainer.presets.get(preset or default_preset(trainer), trainer.config())
     if "--resume" in arguments:
         if preset is not None:
             raise ProtegeError("a resumed run has its own settings: leave out --preset, and type what shall change")
         runs = given(arguments, "--runs")
-        name = given(arguments, "--run") or latest_run(game.name, runs)
-        default = replace(default, run=name, config=stored_config(name, runs, trainer))
+        name = name or latest_run(trainer.game, runs)
+        config = stored_config(name, runs, trainer)
     # A budget that is typed takes the place of the other kind.
-    steps = f"{trainer.unit.replace('-', '_')}s"
     if given(arguments, f"--{trainer.unit}s") is not None:
-        default = replace(default, config=replace(default.config, minutes=0.0))
+        config = replace(config, minutes=0.0)
     elif given(arguments, "--minutes") is not None:
-        default = replace(default, config=replace(default.config, **{steps: 0}))
-    command = tyro.cli(kind, prog=f"protege train {game.place}", args=arguments, default=default)
-    refuse_ignored(trainer, command.config, arguments)
-    return command
+        config = replace(config, **{f"{trainer.unit.replace('-', '_')}s": 0})
+    return name, config
 
 
 def train_options(game: Game, trainer: "Trainer") -> Any:
@@ -101,15 +106,19 @@ def train_options(game: Game, trainer: "Trainer") -> Any:
     help_of = tyro.conf.arg
     fields: list[Any] = [("config", Annotated[trainer.config, help_of(name="")])]
     if trainer.presets:
-        names: Any = Literal[tuple(trainer.presets)]
         lengths = ", ".join(f"{name} {_length(trainer, config)}" for name, config in trainer.presets.items())
-        told = help_of(help=f"settings to start from: {lengths}")
-        fields.append(("preset", Annotated[names, told], field(default=default_preset(trainer))))
+        fields.append(preset_field(trainer, f"settings to start from: {lengths}"))
     if game.teachers:
         who = "its teacher" if callable(game.teachers) else ", ".join(game.teachers)
         told = help_of(help=f"games of the final comparison with {who}; 0 skips it")
         fields.append(("compare", Annotated[int, told], field(default=COMPARED)))
     return extended(Options, f"Train a pupil of {game.title} ({game.about}).", fields)
+
+
+def preset_field(trainer: "Trainer", text: str) -> Any:
+    """The option that chooses among the presets."""
+    names: Any = Literal[tuple(trainer.presets)]
+    return "preset", Annotated[names, tyro.conf.arg(help=text)], field(default=default_preset(trainer))
 
 
 def default_preset(trainer: "Trainer") -> str:
@@ -138,13 +147,12 @@ def refuse_ignored(trainer: "Trainer", config: Any, arguments: Sequence[str]) ->
             raise ProtegeError(f"{flag} would have no effect: {ignored.why}" + "".join(f"; use {w}" for w in works[:1]))
 
 
-def latest_run(game: str, folder: str | Path | None, learner: str = "") -> str:
-    """The run that was started last, of those of a game and, if it matters, a learner."""
+def latest_run(game: str, folder: str | Path | None) -> str:
+    """The run of a game that was started last."""
     place = Path(folder) if folder else None
-    found = [run.name for run in list_runs(place) if run.game == game and learner in ("", run.learner)]
+    found = [run.name for run in list_runs(place) if run.game == game]
     if not found:
-        by = f" by {learner}" if learner else ""
-        raise RunError(f"there is no {game} run{by} to resume in {runs_folder(place)}")
+        raise RunError(f"there is no {game} run to resume in {runs_folder(place)}")
     return found[-1]
 
 
@@ -234,8 +242,7 @@ def minutes_for_more(run: Run, more: float) -> int:
     """The budget with which a run goes on for so many minutes more: budgets are those of whole runs."""
     from protege.runs.checkpoints import load
 
-    used_s = load(run.last).state["elapsed_s"] if run.last.is_file() else 0.0
-    return math.ceil(used_s / 60 + more)
+    return math.ceil((load(run.last).state["elapsed_s"] if run.last.is_file() else 0.0) / 60 + more)
 
 
 def kept_at(runs: Path | None) -> str:

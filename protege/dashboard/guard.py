@@ -72,7 +72,10 @@ class Guard:
         """Status and reason if a request is refused; the reason is empty if not."""
         headers, method = Headers(scope=scope), scope.get("method", "GET")
         host, origin, site = headers.get("host", ""), headers.get("origin"), headers.get("sec-fetch-site", "none")
-        if not self._is_ours(host):
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+        name = name.strip("[]").lower().rstrip(".")
+        # A number cannot be pointed elsewhere, as a name can.
+        if name not in self.names and not (self.any_address and _number(name)):
             return 403, f"this server does not go by the name {host!r}: open it under the address it printed"
         if origin is not None and origin.lower() not in (f"http://{host.lower()}", f"https://{host.lower()}"):
             return 403, f"requests from {origin} are refused: only pages of {host} may ask"
@@ -86,9 +89,3 @@ class Guard:
         if not length.isdigit() or int(length[:20]) > BODY_BYTES:
             return 413, f"a body of {length[:20]} bytes is too large: at most {BODY_BYTES} are taken"
         return 200, ""
-
-    def _is_ours(self, host: str) -> bool:
-        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
-        name = name.strip("[]").lower().rstrip(".")
-        # A number cannot be pointed elsewhere, as a name can.
-        return name in self.names or (self.any_address and _number(name) is not None)

@@ -52,10 +52,6 @@ FILMS: Final = (".gif", ".mp4", ".webm")
 mimetypes.add_type("text/javascript", ".js")  # Windows may have been told otherwise by some other program
 
 
-class ServerError(ProtegeError):
-    """The page cannot be served."""
-
-
 class Order(msgspec.Struct, forbid_unknown_fields=True):
     """What a page sends to steer a run."""
 
@@ -118,7 +114,7 @@ class Pages:
         asked = request.query_params
         along = asked.get("along", "step")
         if along not in ("step", "time"):
-            raise ServerError(f"along must be step or time; got {along!r}")
+            raise ProtegeError(f"along must be step or time; got {along!r}")
         span: dict[str, Any] = {
             "since_row": int(_number(asked, "since_row", 0)), "start": _number(asked, "start", None),
             "stop": _number(asked, "stop", None), "along": along,
@@ -153,10 +149,10 @@ class Pages:
         try:
             order = msgspec.json.decode(await request.body(), type=Order)
         except msgspec.MsgspecError as error:
-            raise ServerError(f'expected {{"command": NAME, "arguments": {{...}}}}: {error}') from error
+            raise ProtegeError(f'expected {{"command": NAME, "arguments": {{...}}}}: {error}') from error
         control = CONTROLS.get(order.command)
         if control is None:
-            raise ServerError(f"there is no command {order.command!r}: the commands are {', '.join(CONTROLS)}")
+            raise ProtegeError(f"there is no command {order.command!r}: the commands are {', '.join(CONTROLS)}")
         control.check(order.arguments)
 
         def send() -> None:
@@ -173,8 +169,7 @@ class Pages:
         return JSONResponse(self._game(request).high_scores())
 
     def file(self, request: Request) -> Response:
-        contents = self._game(request).file(request.query_params)
-        return Response(contents, media_type="application/octet-stream")
+        return Response(self._game(request).file(request.query_params), media_type="application/octet-stream")
 
     def leagues(self, request: Request) -> Response:
         found = []
@@ -195,8 +190,7 @@ class Pages:
         """A league as it is now; made anew only when its file has changed, however many pages ask."""
         folder = find_league(name, self.folder)
         with self._leagues_turn:
-            files = sorted(folder.glob("league.sqlite*"))
-            state = folder, [(path.name, path.stat().st_mtime_ns) for path in files]
+            state = folder, [(path.name, path.stat().st_mtime_ns) for path in sorted(folder.glob("league.sqlite*"))]
             if name not in self._reports or self._reports[name][0] != state:
                 with open_league(name, self.folder) as league:
                     style = self.games[league.game].style if league.game in self.games else ()
@@ -274,12 +268,8 @@ def _number(asked: Mapping[str, str], name: str, default: Any) -> Any:
     except ValueError:
         number = math.nan
     if not abs(number) < 1e16:
-        raise ServerError(f"{name} must be a number; got {asked[name][:40]!r}")
+        raise ProtegeError(f"{name} must be a number; got {asked[name][:40]!r}")
     return number
-
-
-def _as_answer(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": str(error)}, 404 if isinstance(error, RunError) else 400)
 
 
 @dataclass(frozen=True)
@@ -307,7 +297,7 @@ def listen(host: str, port: int) -> tuple[socket.socket, str]:
             continue
         note = f"port {port} is taken, so the page is at port {number}" if number != port else ""
         return found, note if port else ""
-    raise ServerError(f"no page can be served at {host}, ports {port} to {number}: {problem.strerror or problem}")
+    raise ProtegeError(f"no page can be served at {host}, ports {port} to {number}: {problem.strerror or problem}")
 
 
 def serve(
@@ -318,7 +308,11 @@ def serve(
     place = runs_folder(folder)
     place.mkdir(parents=True, exist_ok=True)
     token = secrets.token_urlsafe(16)
-    app = Starlette(routes=Pages(place, games, token).routes(), exception_handlers={ProtegeError: _as_answer})
+
+    def answer(request: Request, error: Exception) -> Response:
+        return JSONResponse({"error": str(error)}, 404 if isinstance(error, RunError) else 400)
+
+    app = Starlette(routes=Pages(place, games, token).routes(), exception_handlers={ProtegeError: answer})
     listening, note = listen(host, port)
     with listening:
         shown = host if host not in ("0.0.0.0", "::", "") else socket.gethostname()

@@ -40,7 +40,8 @@ def update(player: Rating, games: Games) -> Rating:
     information, surplus = 0.0, 0.0  # 1 / v of equation 3, and the sum of equation 4
     for opponent, score in games:
         other, spread = (opponent.rating - START) / SCALE, opponent.deviation / SCALE
-        weight = _weight(spread)
+        # g of the paper: how much a result says, given how unsure the opponent's rating is.
+        weight = 1 / sqrt(1 + 3 * spread * spread / (pi * pi))
         expected = min(SUREST, max(1 - SUREST, 1 / (1 + exp(-weight * (mu - other)))))
         information += weight * weight * expected * (1 - expected)
         surplus += weight * (score - expected)
@@ -73,11 +74,6 @@ def period(ratings: Mapping[int, Rating], games: Sequence[Played], pinned: int) 
     rested = any(game.rates_both for game in games)
     stays = {pinned} | {player for player, own in played.items() if not own and not rested}
     return {player: rating if player in stays else update(rating, played[player]) for player, rating in ratings.items()}
-
-
-def _weight(phi: float) -> float:
-    """g of the paper: how much a result says, given how unsure the opponent's rating is."""
-    return 1 / sqrt(1 + 3 * phi * phi / (pi * pi))
 
 
 def _volatility(phi: float, v: float, delta: float, sigma: float) -> float:

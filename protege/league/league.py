@@ -194,13 +194,10 @@ class League(Ledger):
             raise LeagueError(f"{run} is in league {self.name} as {found[-1].role}, not as {role}")
         return found[-1]
 
-    def note_origin(self, agent: int, checkpoint: Path) -> Entry | None:
-        """An agent begins with these weights: if they are an entry's, that is its parent, which is returned."""
-        found = self.select("hash = ?", _hash(checkpoint))
-        if not found:
-            return None
-        self.execute("UPDATE entries SET parent = ? WHERE id = ?", found[0].id, agent)
-        return found[0]
+    def note_origin(self, agent: int, checkpoint: Path) -> None:
+        """An agent begins with these weights: if they are an entry's, that is its parent."""
+        for entry in self.select("hash = ?", _hash(checkpoint)):
+            self.execute("UPDATE entries SET parent = ? WHERE id = ?", entry.id, agent)
 
     def opponents(self, agent: int) -> tuple[list[Entry], list[float]]:
         """Everybody an agent may meet, and the probability of each."""

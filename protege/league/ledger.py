@@ -193,20 +193,19 @@ class Ledger:
             ((end,),) = database.execute(f"{add} RETURNING next", (low, high, count)).fetchall()
         return range(end - count, end)
 
-    def file(self, results: Sequence[Result], *, ends_period: bool | None = None) -> list[int]:
-        """File matches, all or none; returns their numbers. They rate both sides.
-
-        The rating period ends with them or stays open, as `ends_period` says; else it ends when enough games are filed.
+    def file(self, results: Sequence[Result], *, ends_period: bool | None = None) -> None:
+        """File matches, all or none. They rate both sides, when the period ends: with them or later, as `ends_period`
+        says, else once enough games are filed.
         """
         try:
             with self.writing():
-                ids = [self._file(result) for result in results]
+                for result in results:
+                    self._file(result)
                 self._close_period(due=ends_period)
             if any(result.recording is not None for result in results):
                 self._drop_old_recordings()
         except OSError as error:
             raise LeagueError(f"no recording can be kept in {self.recordings}: {error.strerror}") from error
-        return ids
 
     def report(self, agent: int, games: Sequence[Game]) -> None:
         """File an agent's games. They rate the agent alone: it tries things out, and the others lent themselves."""
@@ -355,7 +354,7 @@ class Ledger:
             raise LeagueError(f"league {self.name} has no entry {value!r}")
         return found[0]
 
-    def _file(self, result: Result) -> int:
+    def _file(self, result: Result) -> None:
         """One match into the tables; its recording is in its place before the row that names it."""
         first, second, score = result[:3]
         id = self._add_match(first, second, score, True, result.map, result.swapped, result.detail)
@@ -368,7 +367,6 @@ class Ledger:
             with replacing(path) as draft:
                 draft.write_bytes(result.recording)
             self.execute("UPDATE matches SET recording = ? WHERE id = ?", path.name, id)
-        return id
 
     def _add_match(
         self, first: int, second: int, score: float, rated: bool, map: int | None, swapped: bool, detail: object

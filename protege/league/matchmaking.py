@@ -132,6 +132,4 @@ def reset_reason(role: str, games: int, recent: Tally, rules: Rules) -> str:
         return ""
     if recent.games and recent.score / recent.games >= rules.exploiter_score:
         return f"scored {recent.score / recent.games:.0%}, {rules.exploiter_score:.0%} were asked of it"
-    if games >= rules.exploiter_budget:
-        return f"used its {rules.exploiter_budget:,} games"
-    return ""
+    return f"used its {rules.exploiter_budget:,} games" if games >= rules.exploiter_budget else ""

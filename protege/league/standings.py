@@ -141,15 +141,11 @@ def recent_matches(league: League, entry: int, most: int = 5) -> list[dict[str, 
             "score": match["score"] if is_first else 1 - match["score"], "swapped": bool(match["swapped"]),
         }  # fmt: skip
 
-    recorded = [seen(match) for match in league.matches(entry, most, recorded=True)]
-    known, met = {match["id"] for match in recorded}, set()
-    first: list[dict[str, Any]] = []
-    rest: list[dict[str, Any]] = []
-    for match in map(seen, league.matches(entry, 20 * most)):
-        if match["id"] not in known:
-            (rest if match["opponent"] in met else first).append(match)
-            met.add(match["opponent"])
-    return (recorded + first + rest)[:most]
+    recorded = {match["id"]: seen(match) for match in league.matches(entry, most, recorded=True)}
+    others = [seen(match) for match in league.matches(entry, 20 * most) if match["id"] not in recorded]
+    newest = {match["opponent"]: match["id"] for match in reversed(others)}
+    others.sort(key=lambda match: match["id"] != newest[match["opponent"]])
+    return [*recorded.values(), *others][:most]
 
 
 def report(league: League, style: Sequence[Metric] = ()) -> dict[str, Any]:

@@ -24,10 +24,6 @@ Result = TypeVar("Result")
 Gradients = list[Tensor]
 
 
-class NoSuchDevice(ProtegeError):
-    """A device that this machine, or this build of torch, does not have."""
-
-
 def find_device(wanted: str) -> torch.device:
     """The device called "cpu", "cuda" or "mps"; for "auto" the first of cuda, mps and cpu that is there."""
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
@@ -35,7 +31,7 @@ def find_device(wanted: str) -> torch.device:
         return torch.device(next(name for name, found in there.items() if found))
     if not there[wanted]:
         known = ", ".join(name for name, found in there.items() if found)
-        raise NoSuchDevice(f"there is no device {wanted} here, only {known}; `protege doctor --full` tries them all")
+        raise ProtegeError(f"there is no device {wanted} here, only {known}; `protege doctor --full` tries them all")
     return torch.device(wanted)
 
 

@@ -69,15 +69,11 @@ class PopArt(nn.Module):
     After van Hasselt et al. (2016), "Learning values across many orders of magnitude".
     """
 
-    mean: Tensor
-    spread: Tensor
-    count: Tensor
-
     def __init__(self) -> None:
         super().__init__()
-        self.register_buffer("mean", torch.zeros((), dtype=torch.float64))
-        self.register_buffer("spread", torch.ones((), dtype=torch.float64))
-        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+        self.mean = nn.Buffer(torch.zeros((), dtype=torch.float64))
+        self.spread = nn.Buffer(torch.ones((), dtype=torch.float64))
+        self.count = nn.Buffer(torch.zeros((), dtype=torch.int64))
 
     def normalise(self, returns: Tensor) -> Tensor:
         """Returns as the critic predicts them."""
@@ -89,14 +85,11 @@ class PopArt(nn.Module):
 
     @torch.no_grad()
     def update(self, returns: Tensor, layer: nn.Linear) -> None:
-        """Move to more returns; `layer`, the critic's last, goes on predicting what it has learned to predict.
-
-        Nothing moves if one of them is not finite.
-        """
+        """Move to more returns, if all are finite; `layer`, the critic's last, goes on predicting what it predicted."""
         variance, mean = torch.var_mean(returns.double(), correction=0)
         if not math.isfinite(variance):
             return
-        self.count += 1
+        self.count.add_(1)
         step = max(SCALE_STEP, 1.0 / float(self.count))
         before_mean, before_spread = self.mean.clone(), self.spread.clone()
         second = torch.lerp(self.spread.square() + self.mean.square(), variance + mean.square(), step)
@@ -199,11 +192,9 @@ class PPO(Learner):
         def of(shared: Tensors) -> Tensor:
             return self.policy.value({name: a.to(device) for name, a in shared.items()}, members).cpu()
 
-        def of_chunk(chunk: int) -> Tensor:
-            return of({name: array[chunk] for name, array in rollout.shared.items()}).transpose(1, 2)
-
-        chunks = self.optimiser.map(of_chunk, range(rollout.shape.chunks))
-        return self.policy.scale.denormalise(torch.stack(chunks)), self.policy.scale.denormalise(of(rollout.after))
+        by_chunk = [{name: array[c] for name, array in rollout.shared.items()} for c in range(rollout.shape.chunks)]
+        values = torch.stack(self.optimiser.map(lambda shared: of(shared).transpose(1, 2), by_chunk))
+        return self.policy.scale.denormalise(values), self.policy.scale.denormalise(of(rollout.after))
 
     def _find_advantages(self, rollout: Rollout) -> dict[str, float]:
         """Advantages and returns, from the critic as it is now; what there is to say about them."""
@@ -224,8 +215,7 @@ class PPO(Learner):
 
     def _update(self, rollout: Rollout, advantages: Tensor, picked: Tensor, imitation: float) -> Step | None:
         """One optimiser step on chunks of groups; None if nobody acted in them, or if it was skipped."""
-        counted = self._counted(rollout, picked)
-        count = int(counted.sum())
+        count = int(self._counted(rollout, picked).sum())
         if count == 0:
             return None
         microbatches = [part for part in torch.tensor_split(picked, self.config.microbatches) if len(part)]

@@ -46,16 +46,16 @@ class Rollout:
     """A horizon of experience of many games; arrays are (horizon, games, ...), those marked + one longer."""
 
     features: Floats  # + what the network saw
-    values: Floats  # + greedy value of each state when it was acted in
+    values: Floats  # + greedy value of each state when it was acted in, not a number where nobody asked
     actions: npt.NDArray[np.int64]
     rewards: Floats
     terminated: npt.NDArray[np.bool_]
     advice: npt.NDArray[np.int64]  # the teacher's action in each state
 
     @classmethod
-    def empty(cls, config: PQNConfig, features: int) -> "Rollout":
+    def empty(cls, horizon: int, games: int, features: int) -> "Rollout":
         """Room for one rollout."""
-        t, n = config.horizon, config.games
+        t, n = horizon, games
         return cls(
             features=np.zeros((t + 1, n, features), np.float32),
             values=np.zeros((t + 1, n), np.float32),
@@ -100,6 +100,7 @@ class PQN(Learner, Generic[Network]):
         update old when they are applied, and at this learning rate that undoes most of the learning.)
         """
         c, device = self.config, self.optimiser.device
+        self._value(rollout)
         returns = lambda_returns(rollout.rewards, rollout.terminated, rollout.values, c.gamma, c.lambda_)
         arrays: dict[str, npt.NDArray[Any]] = {"features": rollout.features[:-1], "actions": rollout.actions}
         arrays |= {"returns": returns, "advice": rollout.advice}
@@ -116,6 +117,13 @@ class PQN(Learner, Generic[Network]):
         figures = {name: value / rounds for name, value in sums.items()} | {"return_mean": float(returns.mean())}
         figures |= {"q_min": float(rollout.values.min()), "q_max": float(rollout.values.max())}
         return finite(figures | {"skipped": self.optimiser.skipped})
+
+    @torch.no_grad()
+    def _value(self, rollout: Rollout) -> None:
+        """Fill in values that nobody asked for while acting."""
+        for t in np.flatnonzero(np.isnan(rollout.values).any(1)):
+            seen = torch.from_numpy(rollout.features[t]).to(self.optimiser.device)
+            rollout.values[t] = self.network(seen).max(1).values.cpu().numpy()
 
     def _update(self, samples: Samples, picked: Tensor, distillation: float) -> Step | None:
         microbatches = [part for part in torch.tensor_split(picked, self.optimiser.threads) if len(part)]
@@ -145,6 +153,12 @@ class PQN(Learner, Generic[Network]):
             agreement = (values.argmax(1) == advice).float().mean()
             figures = {"loss": loss, "distillation_loss": distilled, "agreement": agreement, "q_mean": chosen.mean()}
             return gradients, {name: value.detach().double().cpu() for name, value in figures.items()}
+
+    def take(self, weights: Mapping[str, Tensor]) -> None:
+        """Go on from these weights; nothing is left of what was learned before."""
+        for network in (self.network, self.averaged):
+            network.load_state_dict(weights)
+        self.optimiser.forget()
 
     def state(self) -> dict[str, Any]:
         """Everything that `restore` needs; the weights that are measured and kept are under "network"."""

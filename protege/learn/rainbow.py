@@ -456,6 +456,13 @@ class Rainbow(Learner):
 
     # --- checkpoints ---
 
+    def take(self, weights: Mapping[str, Tensor]) -> None:
+        """Go on from these weights; nothing is left of what was learned before."""
+        for network in (self.network, self.averaged):
+            network.load_state_dict(weights)
+        self.target, self.acting = self.network.frozen(), self.network.frozen()
+        self.optimiser.forget()
+
     def state(self) -> dict[str, Any]:
         """Everything that `restore` needs; the weights that are measured and kept are under "network"."""
         networks = {"network": self.averaged, "learned": self.network, "target": self.target, "acting": self.acting}

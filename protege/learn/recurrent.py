@@ -52,10 +52,7 @@ class _Walk(torch.autograd.Function):
 
 
 class RecurrentCore(nn.Module):
-    """Gated recurrent units over chunks of steps, with beginnings of episodes inside.
-
-    The state is one tensor (rows, width). What does not depend on the state is computed for all steps in one product.
-    """
+    """Gated recurrent units over chunks of steps, with beginnings of episodes inside; the state is (rows, width)."""
 
     def __init__(self, inputs: int, width: int):
         super().__init__()
@@ -69,7 +66,7 @@ class RecurrentCore(nn.Module):
     def forward(self, inputs: Tensor, state: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs (rows, steps, width) and the state after, which is blank before steps that are `starts`."""
         weight, bias = self.onwards.weight, self.onwards.bias
-        given = self.inwards(inputs.transpose(0, 1)).to(weight)
+        given = self.inwards(inputs.transpose(0, 1)).to(weight)  # whatever needs no state, of all steps in one product
         keep = torch.logical_not(starts).t().to(weight)[..., None]
         with torch.autocast(given.device.type, enabled=False):  # with 16 bits, a state would forget by rounding
             outputs, state = _Walk.apply(given, state, keep, weight, bias)
@@ -79,19 +76,14 @@ class RecurrentCore(nn.Module):
 class InputScale(nn.Module):
     """Running mean and spread of inputs, worked into the layer that reads them: scaling costs nothing per sample."""
 
-    mean: Tensor
-    variance: Tensor
-    count: Tensor
-    scaled: Tensor
-
     def __init__(self, scaled: Tensor, most: float = 5e6):
         """`scaled` (inputs,) says which are put on a scale; flags are not. Beyond `most` samples, old ones fade."""
         super().__init__()
         self.most = most
-        self.register_buffer("scaled", scaled.clone())
-        self.register_buffer("mean", torch.zeros(len(scaled)))
-        self.register_buffer("variance", torch.ones(len(scaled)))
-        self.register_buffer("count", torch.zeros(()))
+        self.scaled = nn.Buffer(scaled.clone())
+        self.mean = nn.Buffer(torch.zeros(len(scaled)))
+        self.variance = nn.Buffer(torch.ones(len(scaled)))
+        self.count = nn.Buffer(torch.zeros(()))
 
     def read(self, inputs: Tensor, layer: nn.Linear) -> Tensor:
         """What `layer` makes of the inputs on their scale."""

@@ -76,8 +76,7 @@ class Batch(NamedTuple):
     @property
     def teacher(self) -> npt.NDArray[np.bool_]:
         """Which steps are the teacher's."""
-        found: npt.NDArray[np.bool_] = self.actor == Actor.TEACHER
-        return found
+        return np.equal(self.actor, Actor.TEACHER)
 
 
 def _record(*fields: str) -> np.dtype[np.void]:
@@ -189,8 +188,7 @@ def write(
             if previous > position - capacity:
                 store.steps[previous % capacity].ahead = position - previous
         if length >= horizon:
-            complete = store.waiting[stream, length % horizon]
-            count = make_ready(store, complete, position, priority, touched, count)
+            count = make_ready(store, store.waiting[stream, length % horizon], position, priority, touched, count)
         store.waiting[stream, length % horizon] = position
         store.lengths[stream] = length + 1
         if steps[i].terminated:
@@ -369,10 +367,7 @@ class Replay:
             sum_up(self._store.tree, touched[:count])
 
     def sample(self, count: int, beta: float, random: np.random.Generator) -> Batch:
-        """Always `count` steps, one from each of as many equal parts of all priority.
-
-        `beta` is the power to which the weights undo the priorities.
-        """
+        """One step from each of `count` equal parts of all priority; weights undo priorities to the power of `beta`."""
         both = np.empty((2 * count, len(self.packing.scale)), np.float32)
         returns, bootstrap, weight = np.empty((3, count), np.float32)
         action, horizon, actor, own, advice, slots, ends = np.empty((7, count), np.int64)
@@ -417,10 +412,8 @@ class Replay:
             self._since = self._position
 
     def figures(self) -> dict[str, float]:
-        """What is in the memory: sizes, fractions of the actors, and percentiles of ages and priorities.
-
-        An age is how many steps were added since, of steps as they are drawn; a priority is to the power of
-        alpha. Both come from evenly spaced steps.
+        """Sizes, fractions of the actors, and percentiles over evenly spaced steps: of ages, in steps that were added
+        since, as steps are drawn; and of priorities to the power of alpha.
         """
         with self._lock:
             filled = self._position - self._oldest()
@@ -452,10 +445,8 @@ class Replay:
         return found
 
     def block(self, first: int, end: int) -> Block:
-        """A copy of the next few thousand steps from `first` on, or from the oldest that is still there.
-
-        Others may add and update between a state and its blocks. Of steps from `end` on, nothing shows; priorities
-        are those of the moment of copying.
+        """A copy of the next few thousand steps from `first` on, or from the oldest that is still there, with the
+        priorities of this moment. Nothing shows of steps from `end` on, which others may have added meanwhile.
         """
         with self._lock:
             first = max(first, self._oldest())

@@ -43,14 +43,9 @@ class Rollout:
     """Room for one horizon of experience."""
 
     def __init__(
-        self,
-        shape: Shape,
-        observations: Fields,
-        shared: Fields,
-        actions: Fields,
-        state_size: int,
+        self, shape: Shape, observations: Fields, shared: Fields, actions: Fields, state_size: int,
         advised: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Observations and actions are of each member, `shared` of each group; `advised`: with room for a teacher's."""
         assert shape.horizon % shape.chunk == 0, f"a horizon of {shape.horizon} is no multiple of {shape.chunk}"
         self.shape = shape

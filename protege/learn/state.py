@@ -17,16 +17,12 @@ class StateMismatch(ProtegeError):
     """A state of something else: another network, optimiser or generator."""
 
 
-class NotFinite(ProtegeError):
-    """Weights that must not be kept."""
-
-
 def named_weights(module: torch.nn.Module, prefix: str) -> dict[str, Tensor]:
     """A network's tensors under `prefix.`, for a checkpoint; raises if a number in them is not finite."""
     found = module.state_dict()
     bad = [name for name, tensor in found.items() if not bool(tensor.isfinite().all())]
     if bad:
-        raise NotFinite(
+        raise ProtegeError(
             f"the {prefix} is not saved, because numbers in it are not finite: {_some(bad)}; what was saved before is "
             "untouched"
         )
@@ -52,11 +48,11 @@ def restore_weights(
     module.load_state_dict(found)
 
 
-def restore_optimiser(optimiser: torch.optim.Optimizer, state: Mapping[str, Any], name: str = "optimiser") -> None:
+def restore_optimiser(optimiser: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
     """Put what `optimiser.state_dict()` gave back into an optimiser over the same parameters, exactly."""
     current = optimiser.state_dict()["param_groups"]
     if [len(group["params"]) for group in state["param_groups"]] != [len(group["params"]) for group in current]:
-        raise StateMismatch(f"the {name} was saved for another number of parameters")
+        raise StateMismatch("the optimiser was saved for another number of parameters")
     numbers = [number for group in state["param_groups"] for number in group["params"]]
     parameters = dict(zip(numbers, (p for group in optimiser.param_groups for p in group["params"]), strict=True))
     problems = [
@@ -66,7 +62,7 @@ def restore_optimiser(optimiser: torch.optim.Optimizer, state: Mapping[str, Any]
         if isinstance(value, Tensor) and value.dim() > 0 and value.shape != parameters[number].shape
     ]
     if problems:
-        raise StateMismatch(f"the {name} was saved for other parameters: {_some(problems)}")
+        raise StateMismatch(f"the optimiser was saved for other parameters: {_some(problems)}")
     # How a step is computed is the business of the device, which may be another one than before.
     ways = ("fused", "foreach", "capturable")
     groups = [

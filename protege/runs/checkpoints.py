@@ -69,10 +69,9 @@ def save(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any], *,
     text = json.dumps(document, allow_nan=False)
     assert not any(name.startswith(STATE) for name in tensors), f"names of tensors may not start with {STATE}"
     stored = _separate({**tensors, **lifted})
-    header = {DOCUMENT: text, CHECKSUM: f"{_checksum(text, stored):08x}"}
     try:
         with replacing(path) as draft:
-            _write(draft, stored, header)
+            _write(draft, stored, {DOCUMENT: text, CHECKSUM: f"{_checksum(text, stored):08x}"})
     except OSError as error:
         raise CheckpointError(f"{path} could not be saved, what was there before is untouched: {error}") from error
 
@@ -204,9 +203,8 @@ def _write(path: Path, stored: Mapping[str, Tensor], metadata: Mapping[str, str]
 
 
 def _bytes(tensor: Tensor) -> memoryview:
-    if tensor.numel() == 0:  # torch does not view nothing as bytes
-        return memoryview(b"")
-    return tensor.reshape(-1).view(torch.uint8).numpy().data
+    # Torch does not view nothing as bytes.
+    return tensor.reshape(-1).view(torch.uint8).numpy().data if tensor.numel() else memoryview(b"")
 
 
 def _parsed(text: str) -> dict[str, Any]:

@@ -242,12 +242,11 @@ class MetricWriter(MetricLog):
     def __init__(self, path: Path, metrics: Sequence[Metric]) -> None:
         super().__init__(path)
         names = [metric.name for metric in metrics]
-        for name in names:
+        for name, metric in zip(names, metrics):
             assert re.fullmatch(r"[a-z][a-z0-9_]*", name), f"metric {name!r}: small letters, digits and _ only"
             assert names.count(name) == 1, f"metric {name} is declared twice"
-        for metric in metrics:
             named = {*(metric.interval or ()), metric.baseline} - {""}
-            assert named <= set(names), f"metric {metric.name} names {named - set(names)}, which nobody declares"
+            assert named <= set(names), f"metric {name} names {named - set(names)}, which nobody declares"
         rows = [(*map(about.pop, PLAIN), json.dumps(about)) for about in map(asdict, metrics)]
         with self._transaction() as database:
             database.executemany(

@@ -114,17 +114,17 @@ class Run:
         self.path, self.name = path, path.name
         self.checkpoints = path / "checkpoints"
         self.last, self.best = self.checkpoints / "last.safetensors", self.checkpoints / "best.safetensors"
+        self.start = self.checkpoints / "start.safetensors"  # what it began with, where that was not nothing
         self.replay = self.checkpoints / "replay"
         self.diagnosis = path / "diagnosis.json"
         self.recordings = path / "recordings"
         self.tensorboard = path / "tensorboard"
         self.wandb = path / "wandb"  # the library's own name for it
         self._info_file = path / "run.json"
-        self._metrics_file = path / "metrics.sqlite"
         self._commands_file = path / "commands.jsonl"
         self._controls_file = path / "controls.json"
         self._lock_file = path / "lock"
-        self.metrics = MetricLog(self._metrics_file)
+        self.metrics = MetricLog(path / "metrics.sqlite")
 
     def __enter__(self) -> Self:
         return self
@@ -146,8 +146,8 @@ class Run:
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise RunError(f"run {self.name} cannot be used, its run.json is damaged: {error}") from error
         if info.format != FORMAT:
-            found = f"run {self.name} has format {info.format}, expected {FORMAT}"
-            raise RunError(f"{found}: it was made by Protege {info.protege}")
+            expected = f"expected {FORMAT}: it was made by Protege {info.protege}"
+            raise RunError(f"run {self.name} has format {info.format}, {expected}")
         return info
 
     def is_training(self) -> bool:
@@ -156,9 +156,7 @@ class Run:
     def status(self) -> Status:
         """What the run is doing, or how it ended."""
         recorded = self.info().status
-        if self.is_training():
-            return "running"
-        return "crashed" if recorded == "running" else recorded
+        return "running" if self.is_training() else "crashed" if recorded == "running" else recorded
 
     def summary(self) -> Summary:
         """The run's line in the index; raises when something about the run is damaged."""
@@ -178,8 +176,7 @@ class Run:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, TypeError) as error:
-            damaged = f"its {self._controls_file.name} is damaged: {error}"
-            raise RunError(f"run {self.name} cannot be shown, {damaged}") from error
+            raise RunError(f"run {self.name} cannot be shown, its controls.json is damaged: {error}") from error
 
     def all_checkpoints(self) -> list[Path]:
         """Best and last, as far as they are there."""
@@ -211,7 +208,7 @@ class Training(Run):
         for folder in (self.path, self.checkpoints, self.recordings):
             folder.mkdir(exist_ok=True)
             remove_drafts(folder)
-        self.metrics: MetricWriter = MetricWriter(self._metrics_file, metrics)
+        self.metrics: MetricWriter = MetricWriter(self.metrics.path, metrics)
         self.mirrors: list[Mirror] = []
         self._ending: Status = "finished"
         self.command_offset = self._inbox_size()  # how far the inbox was read; a checkpoint may keep it
@@ -259,11 +256,10 @@ class Training(Run):
         """Let others see how the controls stand; log an event, too, because readers look when there is one."""
         _write_json(self._controls_file, controls)
 
-    def rewind(self, step: int) -> int:
-        """Drop values logged after the step that training goes on from, so that no step has two; returns how many."""
-        dropped = self.metrics.rewind(step)
+    def rewind(self, step: int) -> None:
+        """Drop values logged after the step that training goes on from, so that no step has two."""
+        self.metrics.rewind(step)
         self._tell_mirrors(lambda mirror: mirror.rewind(step))
-        return dropped
 
     def commands(self) -> list[Command]:
         """Commands that arrived since the last call. A line that makes no sense becomes an event, not an error."""
@@ -459,8 +455,7 @@ def plain(config: object) -> dict[str, Any]:
     settings = asdict(config) if is_dataclass(config) and not isinstance(config, type) else config
     assert isinstance(settings, Mapping), f"expected a dataclass or a mapping, found {type(config).__name__}"
     # Through text, so that a resumed run compares like with like.
-    found: dict[str, Any] = json.loads(json.dumps(settings, default=os.fspath, allow_nan=False))
-    return found
+    return dict(json.loads(json.dumps(settings, default=os.fspath, allow_nan=False)))
 
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

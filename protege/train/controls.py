@@ -247,27 +247,18 @@ class Controls:
 
     def view(self) -> dict[str, dict[str, Any]]:
         """Every command this training has a use for, and how it stands, for whoever shows it."""
-        peak = self.peak_rate * self.rate_factor
+        peak, changed = self.peak_rate * self.rate_factor, self.rate_factor != 1.0
         stand: dict[str, dict[str, Any]] = {
             "learning": {"on": self.learning},
-            "learning_rate": {
-                "value": peak if self.rate_factor != 1.0 else None,  # none: on schedule
-                "peak": peak,
-                "overridden": self.rate_factor != 1.0,
-            },
-            "epsilon": {
-                "value": self.fixed["epsilon"],
-                "overridden": self.fixed["epsilon"] is not None or self.greedy or self.pulse_since != self.pulse_from,
-            },
+            "learning_rate": {"value": peak if changed else None, "peak": peak, "overridden": changed},
             "greedy": {"on": self.greedy},
             "pulse": {"on": self.pulse_since is not None, "scheduled": self.pulse_from is not None},
-            "teacher": {
-                "value": self.fixed["teacher"],
-                "overridden": self.fixed["teacher"] is not None or self.teacher_mode != "",
-            },
             "teacher_off": {"on": self.teacher_mode == "off"},
             "teacher_only": {"on": self.teacher_mode == "only"},
         }
+        hidden = {"epsilon": self.greedy or self.pulse_since != self.pulse_from, "teacher": self.teacher_mode != ""}
+        for name, fixed in self.fixed.items():
+            stand[name] = {"value": fixed, "overridden": fixed is not None or hidden[name]}
         stand = {name: how for name, how in stand.items() if name not in self.lacks}
         return stand | {name: {} for name in self.reports}
 
@@ -285,14 +276,8 @@ class Controls:
 
     def state(self) -> dict[str, Any]:
         """For a checkpoint. Whether it learns is left out: who resumes a training wants it to learn."""
-        return {
-            "greedy": self.greedy,
-            **self.fixed,
-            "pulse_since": self.pulse_since,
-            "pulse_from": self.pulse_from,
-            "teacher_mode": self.teacher_mode,
-            "rate_factor": self.rate_factor,
-        }
+        kept = ("greedy", "pulse_since", "pulse_from", "teacher_mode", "rate_factor")
+        return {name: getattr(self, name) for name in kept} | self.fixed
 
     def restore(self, state: Mapping[str, Any]) -> None:
         self.fixed = {name: state[name] for name in self.fixed}

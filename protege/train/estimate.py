@@ -2,6 +2,7 @@
 
 import math
 import time
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -24,32 +25,29 @@ def estimate(trainer: Trainer, config: Any, folder: Path | None = None) -> dict[
     trainer.admit(config, None, False, folder)
     torch.set_num_threads(1)
     settings = trainer.typical(config)
-    with TemporaryDirectory() as place:
-        with create_run(trainer.game, "estimate", settings, trainer.metrics(settings), folder=Path(place)) as run:
-            loop = Loop(trainer, settings, run, Observer(), time.monotonic())
-            session = loop.session
-            try:
-                session.begin(False)
-                room, collecting, updating, steps = session.room(), [], [], 0
-                for _ in range(MOST_TO_FILL):
-                    if session.update(session.collect(room)):
-                        break
-                for _ in range(ROUNDS):
-                    began = time.perf_counter()
-                    experience = session.collect(room)
-                    then = time.perf_counter()
-                    session.update(experience)
-                    collecting.append(then - began)
-                    updating.append(time.perf_counter() - then)
-                    steps = experience.steps
-                play, learn = min(collecting), sum(updating) / ROUNDS  # not every round allows as many updates
-                rate = steps / (max(play, learn) if session.ahead else play + learn)
-                file = Path(place) / "checkpoint"
-                state = session.about() | {"session": session.state()}
-                checkpoints.save(file, session.tensors(), state, kind="estimate", task_version=0)
-                checkpoint, (memory, disk) = file.stat().st_size, session.sizes()
-            finally:
-                session.close()
+    with (
+        TemporaryDirectory() as place,
+        create_run(trainer.game, "estimate", settings, trainer.metrics(settings), folder=Path(place)) as run,
+        closing(Loop(trainer, settings, run, Observer(), time.monotonic()).session) as session,
+    ):
+        session.begin(False)
+        room, collecting, updating = session.room(), [], []
+        for _ in range(MOST_TO_FILL):
+            if session.update(session.collect(room)):
+                break
+        for _ in range(ROUNDS):
+            began = time.perf_counter()
+            experience = session.collect(room)
+            then = time.perf_counter()
+            session.update(experience)
+            collecting.append(then - began)
+            updating.append(time.perf_counter() - then)
+        play, learn = min(collecting), sum(updating) / ROUNDS  # not every round allows as many updates
+        rate = experience.steps / (max(play, learn) if session.ahead else play + learn)
+        file = Path(place) / "checkpoint"
+        state = session.about() | {"session": session.state()}
+        checkpoints.save(file, session.tensors(), state, kind="estimate", task_version=0)
+        checkpoint, (memory, disk) = file.stat().st_size, session.sizes()
     budget = trainer.budget(config)
     seconds = 60 * config.minutes if config.minutes and not config.deterministic else math.inf
     seconds = min(seconds, budget / rate) if budget else seconds

@@ -274,8 +274,8 @@ class Loop:
         return self.earlier_s + time.monotonic() - self.began
 
     def cpu_s(self) -> float:
-        """Processor time of all threads so far, also of processes before this one."""
-        return self.earlier_cpu_s + time.process_time() - self.cpu_began
+        """Processor time of all threads and of helpers so far, also of processes before this one."""
+        return self.earlier_cpu_s + time.process_time() - self.cpu_began + self.session.helpers_cpu_s
 
     def _save_to(self, path: Path, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any]) -> None:
         trainer = self.trainer

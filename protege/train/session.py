@@ -83,13 +83,12 @@ class Context(Protocol):
 
 
 class Session(Protocol):
-    """One learner at work on one game. `collect` may run in a thread of its own; one thread calls everything else.
-
-    A subclass may leave out what has a value or a body here.
-    """
+    """One learner at work on one game. `collect` may run in a thread of its own; one thread calls everything else."""
 
     controls: Controls
+    # A subclass may leave out what has a value or a body here.
     ahead: bool = False  # whether the next experience is collected while the last one is learned from
+    helpers_cpu_s: float = 0.0  # processor time of processes that play for it
     finished: str = ""  # why the training ends before its budget is used up, if it does
 
     @property
@@ -103,7 +102,7 @@ class Session(Protocol):
 
     @property
     def phase(self) -> Hashable:
-        """What is practised now, such as a stage of a curriculum: a change makes evaluations under way worthless."""
+        """What is trained now, such as a stage of a curriculum: a change makes evaluations under way worthless."""
         return None
 
     def begin(self, resumed: bool) -> None:

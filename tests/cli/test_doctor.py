@@ -47,7 +47,7 @@ def row(name: str) -> Check:
 
 
 def test_the_last_line_is_one_flat_object_with_a_verdict_for_every_row(capsys):
-    code = doctor.report(as_json=True)
+    code = doctor.run_doctor(doctor.Doctor(json=True))
     flat = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert list(flat) == ["version", "ok", *(key for name in KEYS for key in (name, f"{name}_ok"))]
     assert all(isinstance(value, str | bool) for value in flat.values())
@@ -56,7 +56,7 @@ def test_the_last_line_is_one_flat_object_with_a_verdict_for_every_row(capsys):
 
 
 def test_on_a_bare_machine_every_miss_says_what_to_do_and_nothing_fails(bare, capsys):
-    assert doctor.report() == 0
+    assert doctor.run_doctor(doctor.Doctor()) == 0
     assert "missing" in capsys.readouterr().out
     for name in ("browser", "MAME", "ROM set"):
         assert row(name).state == "missing" and row(name).advice and not row(name).required
@@ -68,7 +68,7 @@ def test_missing_libraries_are_named_and_the_code_says_that_nothing_runs(monkeyp
         raise metadata.PackageNotFoundError(distribution)
 
     monkeypatch.setattr(metadata, "version", nothing_installed)
-    assert doctor.report() == 1
+    assert doctor.run_doctor(doctor.Doctor()) == 1
     assert "Nothing runs before this is mended: torch, numba." in capsys.readouterr().out
     assert 'pip install "protege[viewer]"' in row("video").advice
 

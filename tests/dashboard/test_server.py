@@ -15,12 +15,13 @@ import pytest
 import websockets
 from starlette.responses import PlainTextResponse
 
+from protege import ProtegeError
 from protege.cli import __main__ as cli
+from protege.cli.page import ServerProcess
 from protege.dashboard import live, server
 from protege.dashboard.feeds import Feeds, Place, history
 from protege.dashboard.guard import BODY_BYTES, Guard
-from protege.dashboard.process import ServerProcess
-from protege.dashboard.server import ServerError, listen
+from protege.dashboard.server import listen
 from protege.runs.metrics import Metric
 from protege.runs.run import open_run
 from tests.dashboard.serving import Counting, Fair, log, make_run, served
@@ -400,7 +401,7 @@ def test_a_taken_port_gives_way_to_the_next_and_it_is_said():
 def test_without_a_free_port_the_reason_is_given(monkeypatch):
     monkeypatch.setattr(server, "PORTS_TRIED", 1)
     first, _ = listen("127.0.0.1", 0)
-    with first, pytest.raises(ServerError, match="no page can be served at 127.0.0.1, ports"):
+    with first, pytest.raises(ProtegeError, match="no page can be served at 127.0.0.1, ports"):
         listen("127.0.0.1", first.getsockname()[1])
 
 
@@ -548,7 +549,7 @@ def test_beside_a_training_the_page_lives_as_long_as_the_training(tmp_path):
 
 def test_the_page_ends_with_a_training_that_was_killed(tmp_path):
     code = (
-        "import sys, time\nfrom protege.dashboard.process import ServerProcess\n"
+        "import sys, time\nfrom protege.cli.page import ServerProcess\n"
         f"ServerProcess(['dashboard', '--no-browser', '--runs', {str(tmp_path)!r}, '--port', '0'],"
         " lambda line: print(line, flush=True))\ntime.sleep(60)"
     )

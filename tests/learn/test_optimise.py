@@ -10,17 +10,16 @@ import pytest
 import torch
 from torch import nn
 
+from protege import ProtegeError
 from protege.learn.optimise import (
     MOST_SKIPPED,
     LearningFailed,
-    NoSuchDevice,
     Optimiser,
     add_up,
     find_device,
 )
 from protege.learn.pqn import PQN, PQNConfig, Rollout
 from protege.learn.rainbow import Head, QNetwork, Rainbow, RainbowConfig
-from protege.learn.state import NotFinite
 from protege.runs import checkpoints
 from tests.learn import test_ppo
 from tests.learn.test_rainbow import make_batch
@@ -41,7 +40,7 @@ def test_without_a_wish_a_gpu_is_used_where_there_is_one(there, chosen, monkeypa
 
 def test_a_device_that_is_not_there_is_refused_with_those_that_are(monkeypatch):
     only_there(monkeypatch, "mps")
-    with pytest.raises(NoSuchDevice, match="no device cuda here, only mps, cpu; `protege doctor --full`"):
+    with pytest.raises(ProtegeError, match="no device cuda here, only mps, cpu; `protege doctor --full`"):
         find_device("cuda")
 
 
@@ -87,7 +86,7 @@ class WithPQN:
         self.learner = PQN(nn.Linear(5, 4), config)
         self.network = self.learner.network
         random = np.random.default_rng(4)
-        self.batch = Rollout.empty(config, 5)
+        self.batch = Rollout.empty(config.horizon, config.games, 5)
         self.batch.features[:], self.batch.rewards[:] = random.random((4, 6, 5)), random.random((3, 6))
         self.batch.actions[:], self.batch.advice[:] = random.integers(0, 4, (2, 3, 6))
 
@@ -202,7 +201,7 @@ def test_twenty_skipped_updates_in_a_row_end_the_training_with_a_diagnosis(kind)
     report = failure.value.report
     assert report["skipped_in_a_row"] == 20 and report["skipped"] == 39 and report["update"] == 1
     assert "nan" in report["figures"].values() and report["tensors"][f"weight {name}"].startswith("1 of ")
-    with pytest.raises(NotFinite, match=f"is not saved, because numbers in it are not finite: {name}"):
+    with pytest.raises(ProtegeError, match=f"is not saved, because numbers in it are not finite: {name}"):
         learner.state()
 
 

@@ -32,7 +32,7 @@ def test_threads_share_a_minibatch_and_learn_the_same() -> None:
         torch.manual_seed(3)
         learner = PQN(nn.Linear(5, 4), config, threads, seed=5)
         random = np.random.default_rng(4)
-        rollout = Rollout.empty(config, 5)
+        rollout = Rollout.empty(config.horizon, config.games, 5)
         rollout.features[:], rollout.rewards[:] = random.random((4, 6, 5)), random.random((3, 6))
         rollout.actions[:], rollout.advice[:] = random.integers(0, 4, (2, 3, 6))
         figures = learner.update(rollout, 0.5)
@@ -46,7 +46,7 @@ def test_threads_share_a_minibatch_and_learn_the_same() -> None:
 def test_the_average_starts_as_the_mean_of_all_weights_and_then_follows_slowly() -> None:
     config = PQNConfig(games=4, horizon=2, minibatch=8, epochs=1, ema=0.4, learning_rate=0.1)
     learner = PQN(Table(1, 1), config)
-    rollout = Rollout.empty(config, 1)
+    rollout = Rollout.empty(config.horizon, config.games, 1)
     rollout.features[:] = 1.0
     seen, average = [], 0.0
     for number in range(1, 6):
@@ -68,7 +68,7 @@ def train(
     learner = PQN(table, config, seed=1)
     generator = np.random.default_rng(1)
     place = np.full(config.games, start)
-    rollout = Rollout.empty(config, states)
+    rollout = Rollout.empty(config.horizon, config.games, states)
     one_hot = np.eye(states, dtype=np.float32)
     for done in range(rounds):
         learner.set_progress(done / rounds)
@@ -107,7 +107,7 @@ def test_a_gridworld_is_solved_to_its_optimal_values() -> None:
 def test_distillation_makes_the_teachers_action_the_best_one() -> None:
     config = PQNConfig(games=8, horizon=4, minibatch=32, learning_rate=0.1)
     learner = PQN(Table(3, 5), config)
-    rollout = Rollout.empty(config, 3)
+    rollout = Rollout.empty(config.horizon, config.games, 3)
     rollout.features[:, :, 1] = 1.0
     rollout.advice[:] = 3
     for _ in range(20):

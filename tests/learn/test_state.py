@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
+from protege import ProtegeError
 from protege.learn.state import (
-    NotFinite,
     StateMismatch,
     named_weights,
     restore_generator,
@@ -125,5 +125,5 @@ def test_weights_that_are_not_finite_are_not_handed_out():
     net = network()
     with torch.no_grad():
         net[1].bias[3] = math.inf
-    with pytest.raises(NotFinite, match="the network is not saved, .* not finite: 1.bias; what was saved before"):
+    with pytest.raises(ProtegeError, match="the network is not saved, .* not finite: 1.bias; what was saved before"):
         named_weights(net, "network")

@@ -17,7 +17,7 @@ export class Cards {
     this.cards = el("div", { class: "cards" });
     for (const { card, metrics } of sharedCards(run.metrics)) {
       if (card.format === "gauge") this.addGauge(new Gauge(card, metrics[0]));
-      else this.add(card.title, metrics[0].meaning, this.filling(card, metrics)).dataset.format = card.format;
+      else this.addFilled(card, metrics);
     }
   }
 
@@ -25,6 +25,16 @@ export class Cards {
     const { name, control } = gauge.metric;
     this.gauges.append(gauge.element);
     this.fills.push(() => gauge.show(this.run.histories.get(name), this.run.isOverridden(control)));
+  }
+
+  /** A card for what metrics say; one that has nothing to say yet, or in this kind of training, is not shown. */
+  addFilled(card, metrics) {
+    const fill = this.filling(card, metrics);
+    const shown = this.add(card.title, metrics[0].meaning, (value, element) => {
+      element.hidden = metrics.every((metric) => this.run.last(metric.name) === null);
+      fill(value, element);
+    });
+    shown.dataset.format = card.format;
   }
 
   /** A card of its own; `fill` is given its value and the card whenever there may be something new. */

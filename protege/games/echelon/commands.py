@@ -74,10 +74,9 @@ def run_match(command: Match) -> int:
 
     setting = Setting(command.roster)
     made = fight(command.blue, command.red, command.out, seed=command.seed, setting=setting, runs=command.runs)
-    sides = ((side, made[side]) for side in ("blue", "red"))
     rows = [
-        [f"{side} ({name})", *(f"{made[f'{side}_{key}']:,.0f}" for key in ("score", "living", "kills", "damage"))]
-        for side, name in sides
+        [f"{side} ({made[side]})", *(f"{made[f'{side}_{key}']:,.0f}" for key in ("score", "living", "kills", "damage"))]
+        for side in ("blue", "red")
     ]
     title = f"{made['winner']} wins by {made['ending']}" if made["winner"] != "nobody" else "a draw"
     head = ("side", "score", "alive", "kills", "damage")
@@ -109,14 +108,21 @@ def run_eval(command: Eval) -> int:
 
 
 def run_watch(command: Watch) -> int:
+    from tempfile import TemporaryDirectory
     from urllib.parse import urlencode
 
+    from protege.games.echelon.agents.match import fight
     from protege.games.echelon.page.views import EchelonViews
+    from protege.games.echelon.recordings.battle_report import report_lines
     from protege.games.echelon.recordings.recording import Recording
     from protege.runs.run import open_run
 
     if command.text:
-        return _describe(command)
+        if command.recording is None:
+            raise ProtegeError("--text tells one recorded battle: protege watch echelon FILE --text")
+        for line in report_lines(Recording.open(command.recording)):
+            print(line)
+        return 0
     if command.recording and command.run:
         raise ProtegeError("give a recording or --run, not both: a run's recordings are in its folder recordings/")
     if command.beside and not command.recording:
@@ -127,34 +133,14 @@ def run_watch(command: Watch) -> int:
     if command.run:
         open_run(command.run, command.runs).close()
         return serve_page(command, f"/echelon/battle?{urlencode({'run': command.run})}")
-    if not command.recording and not EchelonViews(command.runs).about()["battles"]:
-        return _watch_new_battle(command)
-    settings = {"given": 0, "beside": 1} if command.beside else {"given": 0} if command.recording else {}
-    return serve_page(command, f"/echelon/battle?{urlencode(settings)}", {"echelon": recordings})
-
-
-def _describe(command: Watch) -> int:
-    from protege.games.echelon.recordings.battle_report import report_lines
-    from protege.games.echelon.recordings.recording import Recording
-
-    if command.recording is None:
-        raise ProtegeError("--text tells one recorded battle: protege watch echelon FILE --text")
-    for line in report_lines(Recording.open(command.recording)):
-        print(line)
-    return 0
-
-
-def _watch_new_battle(command: Watch) -> int:
-    """There is nothing to show yet, so the champion fights."""
-    from tempfile import TemporaryDirectory
-
-    from protege.games.echelon.agents.match import fight
-
     with TemporaryDirectory() as folder:
-        print("no battle is recorded yet: the champion fights expert (protege match echelon makes others)", flush=True)
-        path = Path(folder) / "champion-expert.rec"
-        fight("champion", "expert", path)
-        return serve_page(command, "/echelon/battle?given=0", {"echelon": [path]})
+        if not recordings and not EchelonViews(command.runs).about()["battles"]:
+            told = "no battle is recorded yet: the champion fights expert (protege match echelon makes others)"
+            print(told, flush=True)
+            recordings = [Path(folder) / "champion-expert.rec"]
+            fight("champion", "expert", recordings[0])
+        shown = urlencode(list(zip(("given", "beside"), range(len(recordings)))))
+        return serve_page(command, f"/echelon/battle?{shown}", {"echelon": recordings})
 
 
 def run_record(command: Record) -> int:

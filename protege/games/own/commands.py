@@ -152,8 +152,8 @@ def run_export(worlds: Worlds, command: Export) -> int:
     from protege.games.own.agents.export import export
 
     made = export(worlds(""), command.run, command.out, command.runs)
-    checked = f"largest difference {made['difference']:.1e} in {made['observations']} frames"
-    print(f"{made['model']}: {made['player']}; {checked}")
+    difference = f"largest difference {made['difference']:.1e} in {made['observations']} frames"
+    print(f"{made['model']}: {made['player']}; {difference}")
     return print_json(command, made)
 
 

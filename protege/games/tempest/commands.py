@@ -2,20 +2,30 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from tyro.conf import Positional, UseAppendAction
 
 from protege import ProtegeError
 from protege.cli.evaluate import print_results
+from protege.cli.options import extended, given
 from protege.cli.page import page_beside, serve_page
 from protege.cli.tables import print_json, size
-from protege.cli.train import kept_at, latest_run, minutes_for_more, print_next_steps, stored_config, trained
+from protege.cli.train import (
+    Flag,
+    kept_at,
+    minutes_for_more,
+    preset_field,
+    print_next_steps,
+    refuse_ignored,
+    trained,
+    untyped,
+)
 from protege.games import Command, find_game
 from protege.machine import usable_cores
 from protege.runs.run import runs_folder
@@ -198,52 +208,85 @@ def run_export(command: Export) -> int:
     return print_json(command, made)
 
 
-@dataclass(frozen=True)
-class Serve:
-    """Train on arcade clients: emulators that connect to this server, here or on other machines; or only play them.
-
-    Other settings come from a preset, or from the run that is resumed, which may have begun on the simulator:
-    protege train tempest --learner rainbow --run NAME, then protege serve --resume --run NAME.
-    """
+@dataclass(frozen=True, kw_only=True)
+class _Serving:
+    """What a server is told, however it is started, besides the settings of its training."""
 
     run: str | None = None  # name of the run; by default one made from the date
-    resume: bool = False  # continue the run of that name, or the latest
-    preset: Literal["smoke", "laptop", "full"] | None = None  # settings of a new run; without it, laptop
-    no_dashboard: bool = False  # do not serve the page
-    no_train: bool = False  # only play, and report the scores
+    resume: Flag = False  # continue the run of that name, or the latest; settings typed here win over its own
+    no_dashboard: Flag = False  # do not serve the page
+    no_train: Flag = False  # only play, and report the scores
     player: str = "champion"  # with --no-train: who plays, as in "protege eval"
     games: int = 0  # with --no-train: stop after so many games; 0 for no limit
-    minutes: float = 0.0  # stop after so many minutes (with --resume, of the whole run); 0 for no limit
+    allow: UseAppendAction[tuple[str, ...]] = ()  # an address or network that clients may come from; repeatable
+    start_advanced: Flag = False  # clients start at the highest level the machine offers
+    long_replies: Flag = False  # replies of five bytes, as newer public clients want them
+    max_frames: int = 200_000  # a game still running after so many frames counts as it stands
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
+    json: Flag = False  # also print one flat JSON object on the last line
+
+
+@dataclass(frozen=True, kw_only=True)
+class Serve(_Serving):
+    """Train on arcade clients: emulators that connect to this server, here or on other machines; or only play them."""
+
     host: str = "127.0.0.1"  # address to listen on; 0.0.0.0 lets other machines in, with a token or an allow-list
     port: int = 9999  # port, which firewalls must let through
     token: str = ""  # token that clients must present; PROTEGE_TOKEN in the environment keeps it private
-    allow: UseAppendAction[tuple[str, ...]] = ()  # an address or network that clients may come from; repeatable
     start_level: int = 0  # the level clients start at, 1 to 81, for clients that can be told; 0 leaves it to them
-    start_advanced: bool = False  # they start at the highest level the machine offers
-    long_replies: bool = False  # replies of five bytes, as newer public clients want them
-    max_frames: int = 200_000  # a game still running after so many frames counts as it stands
-    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
-    json: bool = False  # also print one flat JSON object on the last line
 
 
-def run_serve(command: Serve) -> int:
+def serve_options(words: Sequence[str]) -> type[Any]:
+    """Train on arcade clients: emulators that connect to this server, here or on other machines; or only play them.
+
+    Takes every setting of protege train tempest, with learner rainbow unless another is typed. A run may have begun on
+    the simulator: protege train tempest --run NAME, then protege serve --resume --run NAME.
+    """
+    return _with_settings(Serve, serve_options.__doc__ or "", words)
+
+
+def _with_settings(kind: type[Any], help_text: str, words: Sequence[str]) -> type[Any]:
+    """Options with every setting of a training added, as a preset or the run that is resumed has them."""
+    import tyro
+
+    from protege.games.tempest.training.trainer import TRAINER, for_clients
+
+    name, config = untyped(TRAINER, words)
+    config = for_clients(config, fresh="--resume" not in words)
+    if given(words, "--minutes") is None:
+        config = replace(config, minutes=0.0)
+    made = extended(kind, help_text, [
+        ("config", Annotated[TRAINER.config, tyro.conf.arg(name="")], field(default=config)),
+        ("run", str | None, field(default=name)),
+        preset_field(TRAINER, "settings to start from; a server goes on until it is stopped, or has had its --minutes"),
+    ])  # fmt: skip
+    made.typed = tuple(words)
+    return made
+
+
+def run_serve(command: Any) -> int:
+    return _serve(command, command.host, command.port, _token(command), command.start_level)
+
+
+def _serve(command: Any, host: str, port: int, token: str, start_level: int) -> int:
+    """Train on whoever connects, or only play them."""
     from protege.games.tempest.agents.players import find_player
     from protege.games.tempest.arcade.bridge import BridgeConfig
     from protege.games.tempest.arcade.serve import play_clients
     from protege.games.tempest.arcade.wire import Start
 
-    start = Start(command.start_level, command.start_advanced)
-    config = BridgeConfig(
-        token=_token(command), start=start, longest_game=command.max_frames, screens=runs_folder(command.runs),
-        **_chosen(command, "host", "port", "allow", "long_replies"),
+    bridge = BridgeConfig(
+        host, port, token=token, start=Start(start_level, command.start_advanced), longest_game=command.max_frames,
+        screens=runs_folder(command.runs), **_chosen(command, "allow", "long_replies"),
     )  # fmt: skip
     if not command.no_train:
-        return _train_on_clients(command, config)
+        return _train_on_clients(command, bridge)
     player, tell = find_player(command.player, command.runs), partial(print, flush=True)
+    minutes, games = command.config.minutes, command.games
     with ExitStack() as ending:
         if not command.no_dashboard:
             ending.callback(page_beside(tell, runs_folder(command.runs)).close)
-        found = play_clients(command.player, player, config, tell=tell, **_chosen(command, "minutes", "games"))
+        found = play_clients(command.player, player, bridge, tell=tell, minutes=minutes, games=games)
     if found["games"]:
         print(
             f"{found['player']}: {found['score_mean']:,.0f} points on average "
@@ -255,29 +298,18 @@ def run_serve(command: Serve) -> int:
     return print_json(command, found)
 
 
-def _token(command: "Serve | Mame") -> str:
+def _token(command: Any) -> str:
     return command.token or os.environ.get("PROTEGE_TOKEN", "")
 
 
-def _train_on_clients(command: Serve, bridge: "BridgeConfig") -> int:
+def _train_on_clients(command: Any, bridge: "BridgeConfig") -> int:
     from protege.games.tempest.training.trainer import arcade_trainer
 
-    trainer = arcade_trainer(bridge)
-    began, name, settings = time.monotonic(), command.run, trainer.presets[command.preset or "laptop"]
-    if command.resume:
-        if command.preset is not None:
-            raise ProtegeError("a resumed run has its own settings: leave out --preset")
-        name = name or latest_run("tempest", command.runs, "rainbow")
-        settings = stored_config(name, command.runs, trainer)
-        if settings.learner != "rainbow":
-            raise ProtegeError(
-                f"run {name} was trained by {settings.learner}; only rainbow learns from arcade clients. "
-                f"To let it play them: protege serve --no-train --player {name}{kept_at(command.runs)}"
-            )
-    settings = replace(settings, learner="rainbow", minutes=command.minutes, frames=0, deterministic=False)
+    trainer, began = arcade_trainer(bridge), time.monotonic()
+    refuse_ignored(trainer, command.config, command.typed)
     with ExitStack() as ending:
         run = trained(
-            trainer, settings, began, ending, name=name, resume=command.resume, runs=command.runs,
+            trainer, command.config, began, ending, name=command.run, resume=command.resume, runs=command.runs,
             dashboard=not command.no_dashboard,
         )  # fmt: skip
     known_as, longer = run.name + kept_at(command.runs), minutes_for_more(run, 20)
@@ -289,39 +321,65 @@ def _train_on_clients(command: Serve, bridge: "BridgeConfig") -> int:
     return print_json(command, asdict(run.summary()) | {"seconds": time.monotonic() - began})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Mame:
     """Start MAME clients that play Tempest for a server, and keep them alive until Ctrl-C.
 
-    Needs MAME and your own copy of the ROM set tempest1; says what is missing.
+    Needs MAME and your own copy of the ROM set tempest1, and says what is missing; --demo needs MAME alone.
+    With --serve it takes every option of protege serve as well, settings of the training included.
     """
 
+    demo: bool = False  # the demo cabinet: a small game of our own for the same board, built on the spot; no ROM needed
+    play: bool = False  # play yourself in a window: 5 coin, 1 start, arrow keys turn, Ctrl fires, Alt zaps, Esc ends
     clients: int = 1  # games at once, 1 to 36; each takes about 200 MB of memory and up to one core
-    serve: bool = False  # also start the server, at the address of --server: learner, page and clients in one command
+    serve: Flag = False  # also start the server, at the address of --server: learner, page and clients in one command
     server: str | None = None  # server to play for, HOST:PORT; by default 127.0.0.1:9999
     token: str = ""  # the server's token; PROTEGE_TOKEN in the environment keeps it private
     mame: Path | None = None  # the emulator; without it, the one on the PATH or in the usual places
     rom_path: Path | None = None  # the folder that holds tempest1.zip; without it, where MAME looks itself
-    visible: bool = False  # show the games in windows, at the arcade's speed
+    visible: Flag = False  # show the games in windows, at the arcade's speed
     frameskip: int | None = None  # with --visible: skip so many pictures after each, and run as fast as that allows
+    overlay: Flag = False  # write over the picture what the client sees, advises and does
     start_level: int | None = None  # the level to start games at, 1 to 81, unless the server asks for another
-    # Only copy the client's scripts into this folder, for another machine: with --server, --token or --start-level
-    # their settings too.
+    # Only copy the client's scripts into this folder, for another machine: with --server, --token, --start-level or
+    # --overlay their settings too.
     copy_client: Path | None = None
 
 
-def run_mame(command: Mame) -> int:
+@dataclass(frozen=True, kw_only=True)
+class _ServingMame(_Serving, Mame):
+    """Both."""
+
+
+def mame_options(words: Sequence[str]) -> type[Any]:
+    """Start MAME clients that play Tempest for a server, and keep them alive until Ctrl-C."""
+    return _with_settings(_ServingMame, Mame.__doc__ or "", words) if "--serve" in words else Mame
+
+
+def run_mame(command: Any) -> int:
     from rich.console import Console
 
     from protege.games.tempest.arcade import fleet, mame
 
-    settings = fleet.Settings(command.server, _token(command), command.start_level)
+    settings = fleet.Settings(command.server, _token(command), command.start_level, command.overlay)
     if command.copy_client is not None:
         made, start = fleet.copy_client(command.copy_client, settings)
         print(f"{command.copy_client}: {', '.join(path.name for path in made)}\nA client there starts with: {start}")
         return 0
     fleet.check_count(command.clients)
-    emulator, found = mame.find_emulator(command.mame, command.rom_path, command.visible, command.frameskip)
+    roms = command.rom_path
+    if command.demo:
+        from protege.games.tempest.arcade.demo.cabinet import demo_roms
+
+        if roms is not None:
+            raise ProtegeError("--demo brings its own ROM set: leave out --rom-path")
+        roms = demo_roms()
+    emulator, found = mame.find_emulator(command.mame, roms, command.visible, command.frameskip)
+    emulator = replace(emulator, unknown_roms=command.demo)
+    if command.play:
+        print(found, flush=True)
+        emulator.play()
+        return 0
     console = Console(highlight=False)
     tell = partial(console.print, soft_wrap=True, markup=False)
     if command.serve:
@@ -331,12 +389,82 @@ def run_mame(command: Mame) -> int:
             tell(settings.elsewhere(command.clients))
         here = "127.0.0.1" if host == fleet.EVERYWHERE else host
         with fleet.fleet_beside(emulator, replace(settings, server=f"{here}:{port}"), command.clients, tell):
-            return run_serve(Serve(host=host, port=port, token=command.token, start_level=command.start_level or 0))
+            return _serve(command, host, port, _token(command), command.start_level or 0)
     settings = replace(settings, server=fleet.find_server(settings))
     tell(found)
     tell(settings.elsewhere(command.clients))
     fleet.run_fleet(emulator, settings, command.clients, console)
     return 0
+
+
+@dataclass(frozen=True)
+class Cabinets:
+    """Simulated cabinets that play for a server as emulators do: for trying it without MAME. Ends with Ctrl-C."""
+
+    clients: int = 8  # cabinets, 1 to 36, all in this process
+    host: str = "127.0.0.1"  # the server's address
+    port: int = 9999  # and its port
+    token: str = ""  # the server's token; PROTEGE_TOKEN in the environment keeps it private
+    seed: int = 1  # seed of the games
+    level: int = 1  # the level games start at, unless the server asks for another
+    minutes: float = 0.0  # stop after so many minutes; 0 for no limit
+    frames: int = 0  # stop after so many frames of all cabinets together; 0 for no limit
+    json: bool = False  # also print one flat JSON object on the last line
+
+
+def run_cabinets(command: Cabinets) -> int:
+    from protege.games.tempest.arcade import cabinets
+
+    tell = partial(print, flush=True)
+    given = _chosen(command, "clients", "host", "port", "seed", "level")
+    found = cabinets.run_cabinets(
+        cabinets.Cabinets(**given, token=_token(command), tell=tell), tell=tell, **_chosen(command, "minutes", "frames")
+    )
+    scored = f", {found['score_mean']:,.0f} points on average" if found["games"] else ""
+    rate, spent = f"{found['frames_per_s']:,.0f} frames/s", found["cpu_seconds"] / found["seconds"]
+    print(f"{found['clients']} cabinets: {found['frames']:,} frames, {rate}, {found['games']:,} games{scored}; "
+          f"{100 * spent:.0f} % of a core")  # fmt: skip
+    return print_json(command, found)
+
+
+@dataclass(frozen=True)
+class VerifyRom:
+    """Check the simulator against your own ROM of Tempest: play it in MAME, and replay every tick in the simulator.
+
+    Names the first byte that differs and the rule that owns it, or says how many ticks agreed.
+    """
+
+    play: str = "champion"  # who plays while it is recorded: champion, teacher, random, or as in "protege eval"
+    ticks: int = 10_000  # ticks to record; 27 are a second at the arcade, and thousands a minute here
+    start_level: int | None = None  # the level to start games at, 1 to 81
+    trace: Path | None = None  # replay this trace, recorded before, and start no MAME
+    out: Path | None = None  # keep the trace in this file
+    mame: Path | None = None  # the emulator; without it, the one on the PATH or in the usual places
+    rom_path: Path | None = None  # the folder that holds tempest1.zip; without it, where MAME looks itself
+    runs: Path | None = None  # the folder of the runs; by default PROTEGE_RUNS, else ./runs
+    json: bool = False  # also print one flat JSON object on the last line
+
+
+def run_verify_rom(command: VerifyRom) -> int:
+    from tempfile import TemporaryDirectory
+
+    from protege.games.tempest.arcade import mame
+    from protege.games.tempest.arcade.trace import Trace
+    from protege.games.tempest.arcade.verify import print_report, record, verify
+
+    if command.ticks < 1:
+        raise ProtegeError(f"--ticks must be at least 1; got {command.ticks}")
+    with TemporaryDirectory(prefix="protege-trace-") as folder:
+        path = command.trace or command.out or Path(folder) / "trace"
+        if command.trace is None:
+            emulator, found = mame.find_emulator(command.mame, command.rom_path)
+            print(f"{found}\n{command.play} plays for {command.ticks:,} ticks, which are recorded", flush=True)
+            record(emulator, path, **_chosen(command, "play", "ticks", "start_level", "runs"))
+        trace = Trace(path)
+        report = verify(trace)
+    print_report(report, trace)
+    print_json(command, report.figures() | {"machine": trace.machine, "whole": trace.whole})
+    return 0 if report.agreed == report.ticks else 1
 
 
 COMMANDS: Final = {
@@ -345,6 +473,8 @@ COMMANDS: Final = {
     "watch": Command(Watch, run_watch),
     "play": Command(Play, run_play),
     "export": Command(Export, run_export),
-    "serve": Command(Serve, run_serve),
-    "mame": Command(Mame, run_mame),
+    "serve": Command(serve_options, run_serve, pairs=True),
+    "mame": Command(mame_options, run_mame, pairs=True),
+    "cabinets": Command(Cabinets, run_cabinets),
+    "verify-rom": Command(VerifyRom, run_verify_rom),
 }

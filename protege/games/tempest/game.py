@@ -68,6 +68,7 @@ GAME: Final = Game(
         ("protege record tempest --player champion --out game.gif", "a game as a film"),
         ("protege export champion --out champion", "an ONNX model for other programs"),
         ("protege mame --serve --clients 2", "train on real games in MAME"),
+        ("protege mame --demo --play", "a small game of our own in MAME, without a ROM"),
         ("protege league list tempest", "ratings of every player"),
         ("protege bench tempest-sim", "how fast the simulator is here"),
     ),

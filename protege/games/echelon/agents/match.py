@@ -60,9 +60,9 @@ class Idle:
 
 
 def _load(path: Path) -> Player:
-    from protege.games.echelon.agents.pupil import load_pupil
+    from protege.games.echelon.agents.pupil import Pupil, load_network
 
-    return load_pupil(path)
+    return Pupil(load_network(path))
 
 
 SIMPLE: Final[dict[str, Callable[[], Player]]] = {"random": RandomPlayer, "idle": Idle}
@@ -130,12 +130,12 @@ def play(
         for player, side in zip((blue, red), sides):
             player.act(battles, side, actions)
         battles.step(actions)
-        told = _told((blue, red), sides, channels, rewards) if recorded else {}
+        told = _told((blue, red), sides, channels, rewards) if rewards else {}
         for place, recorder in batch.recorders.items():
             recorder.note(**{name: numbers[place] for name, numbers in told.items()})
         for b in np.flatnonzero(battles.over).tolist():
-            number = batch.playing[b]
-            if number is not None:
+            number = batch.numbers[b]
+            if number not in results:
                 results[number] = _result(battles, b)
                 if recorded is not None:
                     recorded(number, batch.recorders.pop(b).to_bytes())
@@ -172,15 +172,14 @@ class _Rewards:
 
 
 def _told(
-    players: Sequence[Player], sides: Sequence[Flags], channels: Channels, rewards: _Rewards | None
+    players: Sequence[Player], sides: Sequence[Flags], channels: Channels, rewards: _Rewards
 ) -> dict[str, npt.NDArray[np.float32]]:
     """What both players tell, each of its own mechs, and what these get; nan where nobody tells anything."""
     found = {name: np.full((*sides[0].shape, len(numbers)), np.nan, np.float32) for name, numbers in channels.items()}
-    parts = rewards.compute() if rewards is not None else None
+    parts = rewards.compute()
     for player, side in zip(players, sides):
-        thoughts = getattr(player, "thoughts", None)
-        if thoughts is not None and parts is not None:
-            for name, numbers in {**thoughts(), "reward": parts}.items():
+        if hasattr(player, "thoughts"):
+            for name, numbers in {**player.thoughts(), "reward": parts}.items():
                 found[name][side] = numbers[side]
     return found
 
@@ -204,28 +203,27 @@ class _Batch:
         world = setting.maps([match.seed for match in first], setting.size, setting.roster)
         swap_sides(world, np.flatnonzero([match.swapped for match in first]))
         self.battles = Battles(world, roster, setting.rules, setting.length, threads)
-        self.playing: list[int | None] = [*range(self._next)]
-        self._last = [*range(self._next)]
+        self.numbers = [*range(self._next)]  # of the matches
         self.recorders: dict[int, Recorder] = {}
         for b in range(self._next):
             self._watch(b)
 
     def begin_next(self, b: int) -> None:
-        self.playing[b] = self._next if self._next < len(self._matches) else None
-        if self.playing[b] is not None:
-            self._last[b] = self._next
+        one_is_left = self._next < len(self._matches)
+        if one_is_left:
+            self.numbers[b] = self._next
             self._next += 1
-        match, world = self._matches[self._last[b]], self.battles.world
+        match, world = self._matches[self.numbers[b]], self.battles.world
         self._setting.maps([match.seed], self._setting.size, self._setting.roster, world, [b])
         if match.swapped:
             swap_sides(world, np.array([b]))
         self.battles.reset([b])
-        if self.playing[b] is not None:
+        if one_is_left:
             self._watch(b)
 
     def _watch(self, b: int) -> None:
         if self._channels is not None:
-            match = self._matches[self._last[b]]
+            match = self._matches[self.numbers[b]]
             about = {"players": self._names, "seed": match.seed, "swapped": match.swapped}
             about["recipe"] = recipe(self.battles.world, b, self._setting.roster)
             self.recorders[b] = Recorder(self.battles, b, about, self._channels)

@@ -161,7 +161,3 @@ def load_network(path: Path) -> PilotNetwork:
     network = PilotNetwork(NetworkConfig(**saved.state["network"]))
     restore_weights(network, saved.tensors, "network", saved.path)
     return network
-
-
-def load_pupil(path: Path, *, sampled: bool = True) -> Pupil:
-    return Pupil(load_network(path), sampled=sampled)

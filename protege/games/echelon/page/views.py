@@ -18,14 +18,13 @@ from protege.games.echelon.recordings.recording import SUFFIX, BadRecording, Rec
 from protege.league.league import find_recording
 from protege.runs.run import Run, list_runs, open_run, runs_folder
 
-LOOKS_A_SECOND: Final = 1.0  # at a run's folder
 MOST_LISTED: Final = 60  # battles a page can choose from, the newest
 
 
 class Arrivals:
     """The battles of one run as they finish; every message tells all of them, so that a late viewer misses none."""
 
-    rate = LOOKS_A_SECOND
+    rate = 1.0  # looks a second at the run's folder
 
     def __init__(self, run: Run):
         self.run = run

@@ -108,17 +108,12 @@ class Recorder:
             _copied(group, record[group][: record[count]])
             for group, count in (("shots", "shot_count"), ("clouds", "cloud_count"), ("events", "event_count"))
         )
-        told = self._told(channels, len(mechs))
-        self._frames.append(Frame(_copied("now", record), mechs, shots, clouds, events, self._changes(), told))
-
-    def _told(self, channels: Mapping[str, npt.ArrayLike], mechs: int) -> dict[str, Numbers]:
-        """All channels, those that were not given as nan."""
         if unknown := set(channels) - set(self._channels):
             raise ValueError(f"the recording has channels {list(self._channels)}, not {sorted(unknown)}")
-        found = {name: np.full((mechs, len(names)), np.nan, np.float32) for name, names in self._channels.items()}
+        told = {name: np.full((len(mechs), len(names)), np.nan, np.float32) for name, names in self._channels.items()}
         for name, numbers in channels.items():
-            found[name][:] = np.reshape(np.asarray(numbers, np.float32), found[name].shape)
-        return found
+            told[name][:] = np.reshape(np.asarray(numbers, np.float32), told[name].shape)
+        self._frames.append(Frame(_copied("now", record), mechs, shots, clouds, events, self._changes(), told))
 
     def _changes(self) -> Records:
         """Voxels that are not as they were in the frame before."""

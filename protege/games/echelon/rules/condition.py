@@ -17,16 +17,6 @@ def stability_limit(battle: Battle, mech: Record) -> float:
 
 
 @kernel
-def ground_material(material: Materials, mech: Record) -> int:
-    """What a mech has its feet in. Nobody can stand in a debris field, so standing on one counts."""
-    x, y = int(floor(mech.x)), int(floor(mech.y))
-    feet = int(floor(mech.z - mech.half_height + TOUCH))
-    if mech.grounded and feet > 0 and material[feet - 1, y, x] == DEBRIS:
-        return DEBRIS
-    return int(material[feet, y, x])
-
-
-@kernel
 def end_paint(battle: Battle, i: int) -> None:
     """The paint on a mech is gone: tell what it was good for."""
     mech = battle.mechs[i]
@@ -41,10 +31,9 @@ def run_timers(battle: Battle, i: int) -> None:
         mech.wait[timer] = max(mech.wait[timer] - 1, 0)
     mech.ams_wait = max(mech.ams_wait - 1, 0)
     mech.suppressed = max(mech.suppressed - 1, 0)
-    if mech.order_left > 0:
-        mech.order_left -= 1
-        if mech.order_left == 0:
-            mech.order = NO_ORDER
+    mech.order_left = max(mech.order_left - 1, 0)
+    if mech.order_left == 0:
+        mech.order = NO_ORDER
     if mech.painted > 0:
         mech.painted -= 1
         if mech.painted == 0:
@@ -96,7 +85,10 @@ def pass_time(battle: Battle, material: Materials) -> None:
         mech = battle.mechs[i]
         if mech.alive:
             run_timers(battle, i)
-            mech.material = ground_material(material, mech)
+            x, y, feet = int(floor(mech.x)), int(floor(mech.y)), int(floor(mech.z - mech.half_height + TOUCH))
+            # Nobody can have its feet in a debris field, so standing on one counts.
+            on_debris = mech.grounded and feet > 0 and material[feet - 1, y, x] == DEBRIS
+            mech.material = DEBRIS if on_debris else material[feet, y, x]
             keep_balance(battle, i)
             warm_and_cool(battle, i)
 

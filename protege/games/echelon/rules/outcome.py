@@ -46,32 +46,28 @@ def score_to_win(battle: Battle) -> float:
 
 
 @kernel
-def higher(blue: float, red: float, tolerance: float) -> int:
-    """The team with more, nobody if the two are within a tolerance."""
-    if blue > red + tolerance:
+def leader(lead: float, tolerance: float) -> int:
+    """Blue if it leads, red if it trails, nobody if the two are within a tolerance."""
+    if lead > tolerance:
         return 0
-    return 1 if red > blue + tolerance else NOBODY
+    return 1 if lead < -tolerance else NOBODY
 
 
 @kernel
 def winner_at_time(battle: Battle) -> int:
     """Who wins when time is up: by score, then HP; or, in the suite's rules, by presence, losses and damage."""
-    hp_blue = hp_red = dealt_blue = dealt_red = 0.0
+    hp = dealt = 0.0  # blue's less red's; amounts are multiples of 1/1024, so that sums are exact
     for i in range(battle.count):
         mech = battle.mechs[i]
-        if mech.team == 0:
-            hp_blue, dealt_blue = hp_blue + mech.hp, dealt_blue + mech.dealt
-        else:
-            hp_red, dealt_red = hp_red + mech.hp, dealt_red + mech.dealt
+        sign = 1.0 if mech.team == 0 else -1.0
+        hp, dealt = hp + sign * mech.hp, dealt + sign * mech.dealt
     if not battle.rules.suite_tiebreak:
-        winner = higher(battle.score[0], battle.score[1], 0.0)
-        return winner if winner != NOBODY else higher(hp_blue, hp_red, battle.rules.hp_tolerance)
+        winner = leader(battle.score[0] - battle.score[1], 0.0)
+        return winner if winner != NOBODY else leader(hp, battle.rules.hp_tolerance)
     if (battle.tonnage[0] > 0.0) != (battle.tonnage[1] > 0.0):
-        return higher(battle.tonnage[0], battle.tonnage[1], 0.0)
-    losses_blue, losses_red = battle.members[0] - battle.living[0], battle.members[1] - battle.living[1]
-    if losses_blue != losses_red:
-        return 0 if losses_blue < losses_red else 1
-    return higher(dealt_blue, dealt_red, 0.0)
+        return leader(battle.tonnage[0] - battle.tonnage[1], 0.0)
+    fewer_lost = battle.members[1] - battle.living[1] - (battle.members[0] - battle.living[0])
+    return leader(float(fewer_lost) if fewer_lost != 0 else dealt, 0.0)
 
 
 @kernel
@@ -80,9 +76,9 @@ def decide_outcome(battle: Battle) -> None:
     gone_blue = battle.members[0] > 0 and battle.living[0] == 0
     gone_red = battle.members[1] > 0 and battle.living[1] == 0
     if gone_blue or gone_red:
-        battle.ending, battle.winner = BY_ELIMINATION, higher(battle.living[0], battle.living[1], 0.0)
+        battle.ending, battle.winner = BY_ELIMINATION, leader(float(battle.living[0] - battle.living[1]), 0.0)
     elif battle.rules.score_ends and max(battle.score[0], battle.score[1]) >= score_to_win(battle):
-        battle.ending, battle.winner = BY_SCORE, higher(battle.score[0], battle.score[1], 0.0)
+        battle.ending, battle.winner = BY_SCORE, leader(battle.score[0] - battle.score[1], 0.0)
     elif battle.decision >= battle.length:
         battle.ending, battle.winner = BY_TIME, winner_at_time(battle)
     battle.over = battle.ending != 0

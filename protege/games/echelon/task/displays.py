@@ -152,12 +152,15 @@ def list_contacts(battle: Battle, i: int, slots: Indices, keys: Keys) -> int:
 
 
 @kernel
-def reported_to(battle: Battle, i: int) -> np.uint64:
-    """Enemies a mech is told of: what its pack painted and, with contact reports, what pack and subordinates sense."""
+def list_reports(battle: Battle, i: int, slots: Indices, keys: Keys, contacts: int) -> int:
+    """Add enemies known by report alone, nearest first, as many as the suite's intel shows; all slots in use.
+
+    A mech is told of what its pack painted and, with contact reports, of what pack and subordinates sense.
+    """
     viewer = battle.mechs[i]
-    told = np.uint64(0)
     if viewer.shut:
-        return told
+        return contacts
+    told = np.uint64(0)
     first, last = enemies_of(battle, viewer)
     for j in range(first, last):
         enemy = battle.mechs[j]
@@ -168,22 +171,10 @@ def reported_to(battle: Battle, i: int) -> np.uint64:
             friend = battle.mechs[j]
             if j != i and friend.team == viewer.team and (friend.pack == viewer.pack or friend.leader == i):
                 told |= friend.knows
-    return told
-
-
-@kernel
-def list_reports(battle: Battle, i: int, slots: Indices, keys: Keys, contacts: int) -> int:
-    """Add enemies known by report alone, nearest first, as many as the suite's intel shows; all slots in use."""
-    viewer = battle.mechs[i]
-    told = reported_to(battle, i)
     for n in range(contacts):
         told &= ~(np.uint64(1) << np.uint64(slots[n]))
-    count = contacts
-    if told == 0:
-        return count
-    most = min(contacts + at.INTEL_SLOTS[viewer.suite], len(slots))
-    first, last = enemies_of(battle, viewer)
-    for j in range(first, last):
+    count, most = contacts, min(contacts + at.INTEL_SLOTS[viewer.suite], len(slots))
+    for j in range(first, last if told != 0 else first):
         if has_bit(told, j):
             count = insert(slots, keys, contacts, count, most, j, squared_distance(viewer, battle.mechs[j]))
     return count

@@ -14,13 +14,13 @@ import numpy.typing as npt
 
 from protege import ProtegeError
 from protege.games.echelon.rules.battle import BY_TIME
-from protege.games.echelon.rules.sim import STANDARD_LENGTH, Actions, BadActions, BattleMismatch, Battles, run
+from protege.games.echelon.rules.sim import STANDARD_LENGTH, Actions, BadActions, BattleMismatch, Battles, Flags, run
 from protege.games.echelon.task import observation as sight
 from protege.games.echelon.task.displays import Values
 from protege.games.echelon.task.features import ORDER_KINDS, layout_of, schema
 from protege.games.echelon.task.observation import Observation, Scratch, observe
 from protege.games.echelon.task.rewards import PARTS, REWARD_STATE, RewardConfig, compute_rewards, reset_reward_state
-from protege.games.echelon.world.maps import STANDARD, MapMaker, OverAndOver, generate
+from protege.games.echelon.world.maps import STANDARD, MapMaker, generate, over_and_over
 from protege.games.echelon.world.mechs import BUILD, NOBODY, Records, Rules, find_roster
 from protege.games.echelon.world.paths import Queue
 from protege.games.echelon.world.voxels import World
@@ -30,7 +30,6 @@ from protege.seeds import TRAINING, seed_of
 TASK_VERSION: Final = 1  # rules, observation and rewards; a checkpoint of another version is refused
 MAP_PLACE: Final = 2**31 - 1  # a place no battle has: the maps that are played over and over have their seeds there
 
-Flags = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
 
@@ -75,36 +74,25 @@ def advance(
         compute_rewards(records, scratch.walk, weights, reward_state, reward, parts, b, b + 1)
 
 
-@kernel
-def name_targets(observation: Observation, target: Ints, order: Ints, whom: Ints, orders: Ints) -> None:
-    """Slots to indices: an empty slot is nobody, and an order to nobody is none."""
-    slots = observation.enemy_index.shape[2]
-    for b in range(target.shape[0]):
-        for i in range(target.shape[1]):
-            whom[b, i] = observation.enemy_index[b, i, target[b, i]] if target[b, i] < slots else NOBODY
-            addressee = observation.friend_index[b, i, order[b, i, 1]]
-            orders[b, i, 0] = order[b, i, 0] if addressee != NOBODY else 0
-            orders[b, i, 1] = addressee
-            orders[b, i, 2] = observation.enemy_index[b, i, order[b, i, 2]]
-
-
 class Arena:
     """Battles in step, each followed by the next."""
 
     def __init__(
         self, battles: int = 64, roster: str = "10v10", *, size: tuple[int, int] = STANDARD,
         length: int = STANDARD_LENGTH, rules: Rules = BUILD, rewards: RewardConfig = RewardConfig(), seed: int = 0,
-        domain: int = TRAINING, maps: int | None = None, threads: int = 1, auto_reset: bool = True,
+        domain: int = TRAINING, maps: int | World | None = None, threads: int = 1, auto_reset: bool = True,
     ):  # fmt: skip
-        """`length` in decisions; `maps`: play on so many maps over and over, instead of a new one for every battle."""
-        if battles < 1 or (maps is not None and maps < 1):
+        """`length` in decisions; `maps`: play on these, or so many, over and over, not on a new one in every battle."""
+        if battles < 1 or (isinstance(maps, int) and maps < 1):
             raise ProtegeError(f"at least one battle and one map are needed; got {battles} battles and {maps} maps")
         self.roster, self.size, self.seed, self.domain, self.auto_reset = roster, size, seed, domain, auto_reset
         self.layout = layout_of(find_roster(roster))
         self.schema = schema(self.layout)
         self.rewards, self.weights = rewards, rewards.weights()
         self.number = np.zeros(battles, np.int64)  # of each place's next battle
-        self.maps = None if maps is None else generate([self._seed(MAP_PLACE, n) for n in range(maps)], size, roster)
+        if isinstance(maps, int):
+            maps = generate([self._seed(MAP_PLACE, n) for n in range(maps)], size, roster)
+        self.maps = maps
         world = self._lay_out(None, range(battles))
         self.battles = Battles(world, find_roster(roster), rules, length, threads)
         self.observation, self.final = (sight.empty_observation(battles, self.layout) for _ in range(2))
@@ -112,7 +100,6 @@ class Arena:
         self.parts = np.zeros((battles, self.layout.mechs, len(PARTS)), np.float32)
         self._scratch = sight.make_scratch(world, self.layout, rules)
         self._reward_state = np.zeros((battles, self.layout.mechs), REWARD_STATE)
-        self._named = self.battles.no_actions()
         self._open(range(battles))
 
     def __len__(self) -> int:
@@ -145,7 +132,7 @@ class Arena:
     def _lay_out(self, world: World | None, which: Sequence[int]) -> World:
         seeds = [self._seed(b, int(self.number[b])) for b in which]
         self.number[list(which)] += 1
-        make: MapMaker = generate if self.maps is None else OverAndOver(self.maps)
+        make: MapMaker = generate if self.maps is None else partial(over_and_over, self.maps)
         return make(seeds, self.size, self.roster, world, list(which))
 
     def _open(self, which: Sequence[int]) -> None:
@@ -155,7 +142,7 @@ class Arena:
             reset_reward_state(self.battles.records, self._scratch.walk, self.weights, self._reward_state, b)
 
     def decode(self, choices: Choices) -> Actions:
-        """Choices by slot as battles take them; targets and orders are reused by the next call."""
+        """Choices by slot as battles take them: an empty slot is nobody, and an order to nobody is none."""
         given = self.battles.actions(*choices)
         slots, friends, order = self.layout.enemies, self.layout.friends, given.order
         for name, values, most in (
@@ -171,8 +158,12 @@ class Arena:
             if not np.isfinite(numbers).all():
                 b, i = np.argwhere(~np.isfinite(numbers))[0][:2]
                 raise BadActions(f"{name} of mech {i} in battle {b} must be finite; got {numbers[b, i].tolist()}")
-        name_targets(self.observation, given.target, order, self._named.target, self._named.order)
-        return given._replace(target=self._named.target, order=self._named.order)
+        told, past_the_last = self.observation, ((0, 0), (0, 0), (0, 1))
+        enemies = np.pad(told.enemy_index, past_the_last, constant_values=NOBODY).astype(np.int64)
+        target = np.take_along_axis(enemies, given.target[..., None], 2)[..., 0]
+        whom = np.take_along_axis(told.friend_index, order[..., 1:2], 2)
+        kind, about = np.where(whom == NOBODY, 0, order[..., :1]), np.take_along_axis(enemies, order[..., 2:], 2)
+        return given._replace(target=target, order=np.concatenate([kind, whom, about], 2))
 
     def step(self, actions: Actions) -> Frames:
         """One decision in every battle."""

@@ -5,7 +5,7 @@ height, so that a roof overhead is no wall and a floor below is none either.
 """
 
 from math import floor, sqrt
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,13 +38,10 @@ class Ground(NamedTuple):
 
 def ground_of(world: World) -> Ground:
     """The same arrays, seen as lists of columns, and no scars."""
-    battles, height, width = world.blocked.shape
-    columns = height * width
-    return Ground(
-        world.blocked.reshape(battles, columns), world.opaque.reshape(battles, columns),
-        world.toll.reshape(battles, -1, columns), world.material.reshape(battles, HEIGHT, columns),
-        scars=np.zeros((battles, columns), np.uint8), size=(width, height),
-    )  # fmt: skip
+    arrays: tuple[npt.NDArray[Any], ...] = (world.blocked, world.opaque, world.toll, world.material)
+    blocked, opaque, toll, material = (array.reshape(*array.shape[:-2], -1) for array in arrays)
+    size = world.blocked.shape[2], world.blocked.shape[1]
+    return Ground(blocked, opaque, toll, material, scars=np.zeros(blocked.shape, np.uint8), size=size)
 
 
 @kernel

@@ -309,13 +309,13 @@ def gets_on(battle: Battle, mech: Record, mind: Record) -> None:
 
 
 @kernel
-def lead(battle: Battle, mech: Record, target: int) -> tuple[float, float, bool]:
-    """Where to look so that a shell meets the target, and whether that is too far off for aim that is drawn to it."""
+def lead(battle: Battle, mech: Record, target: int, skill: Record) -> tuple[float, float, bool]:
+    """Where to look: at the target, or so that a shell meets it; and whether to aim at nobody."""
     # Guns are drawn to where a target is. Whoever wants to hit one that crosses aims where it will be, at nobody.
     enemy, rules = battle.mechs[target], battle.rules
     dx, dy = enemy.x - mech.x, enemy.y - mech.y
     for weapon in (GAUSS, AUTOCANNON):
-        if rules.trigger[mech.kind, weapon] != NOT_CARRIED:
+        if skill.leads and rules.trigger[mech.kind, weapon] != NOT_CARRIED:
             flight = hypot(dx, dy) / rules.weapons[weapon].speed
             to_x, to_y = dx + enemy.vx * flight, dy + enemy.vy * flight
             apart = dx * to_x + dy * to_y < rules.cos_aim_assist * hypot(dx, dy) * hypot(to_x, to_y)

@@ -58,16 +58,6 @@ def uniform(seed: np.uint64, mech: Record, purpose: int, moment: int, number: in
 
 
 @kernel
-def look(battle: Battle, mech: Record, target: int, skill: Record, x: float, y: float) -> tuple[float, float, bool]:
-    """Which way to face: to the target, or to where it goes (x, y); and whether to aim at nobody."""
-    if target == NOBODY or not tactics.near(mech, battle.mechs[target], tactics.LOOK):
-        return x, y, False
-    if skill.leads:
-        return tactics.lead(battle, mech, target)
-    return battle.mechs[target].x - mech.x, battle.mechs[target].y - mech.y, False
-
-
-@kernel
 def steer(battle: Battle, mech: Record, skill: Record, off: float, x: float, y: float, move: npt.NDArray[Any]) -> float:
     """Turn by the angle `off` and go along (x, y), as far as the controls allow; what is left of the angle."""
     rules, rate = battle.rules, battle.rules.chassis[mech.kind].yaw_rate
@@ -94,7 +84,9 @@ def decide_one(battle: Battle, world: World, b: int, i: int, mind: Record, skill
         x, y = -x, -y
     elif mind.loose > 0:
         x, y = -side * y, side * x
-    face_x, face_y, at_nobody = look(battle, mech, target, skill, x, y)
+    face_x, face_y, at_nobody = x, y, False  # it looks where it goes, or at a target
+    if target != NOBODY and tactics.near(mech, battle.mechs[target], tactics.LOOK):
+        face_x, face_y, at_nobody = tactics.lead(battle, mech, target, skill)
     off = 0.0
     if face_x * face_x + face_y * face_y > 0.01:
         error = (2.0 * uniform(seed, mech, FOR_AIM, now // AIM_HOLDS, 0) - 1.0) * skill.aim_error

@@ -13,7 +13,7 @@ from pettingzoo import ParallelEnv
 from protege.games.echelon.rules.battle import MESSAGE
 from protege.games.echelon.rules.sim import BUTTONS, BadActions, BattleOver
 from protege.games.echelon.task.env import Arena, Choices
-from protege.games.echelon.task.features import CELLS, CHANNELS, ENEMY, FASTEST, FRIEND, ORDER_KINDS, OWN, Fields
+from protege.games.echelon.task.features import CELLS, CHANNELS, ENEMY, FASTEST, FRIEND, ORDER_KINDS, OWN, Fields, width
 from protege.games.echelon.world.mechs import NOBODY, find_roster
 
 View = dict[str, npt.NDArray[Any]]
@@ -24,17 +24,12 @@ TEAMS: Final = ("blue", "red")
 ENDINGS: Final = ("running", "elimination", "score", "time")
 
 
-def limits(fields: Fields, dtype: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """The least and the most each value of these fields can be."""
-    sizes = [field.size for field in fields]
-    low, high = (np.repeat([getattr(field, end) for field in fields], sizes) for end in ("low", "high"))
-    return low.astype(dtype), high.astype(dtype)
-
-
-def slots(fields: Fields, *shape: int) -> spaces.Box:
-    """A space of values of these fields along the last axis."""
-    low, high = (np.broadcast_to(limit, (*shape, len(limit))) for limit in limits(fields, np.float32))
-    return spaces.Box(low, high, dtype=np.float32)
+def box(fields: Fields, *slots: int, cells: tuple[int, ...] = (), dtype: Any = np.float32) -> spaces.Box:
+    """A space of values of these fields: of each slot, or in each cell."""
+    sizes, shape = [field.size for field in fields], (*slots, width(fields), *cells)
+    ends = (np.repeat([getattr(field, end) for field in fields], sizes) for end in ("low", "high"))
+    low, high = (np.broadcast_to(end.reshape(-1, *(1 for _ in cells)), shape).astype(dtype) for end in ends)
+    return spaces.Box(low, high, dtype=dtype)
 
 
 class EchelonEnv(ParallelEnv):  # type: ignore[misc]
@@ -56,13 +51,10 @@ class EchelonEnv(ParallelEnv):  # type: ignore[misc]
 
     def _view_space(self) -> spaces.Dict:
         layout = self.arena.layout
-        low, high = (
-            np.broadcast_to(limit[:, None, None], (len(CHANNELS), CELLS, CELLS)) for limit in limits(CHANNELS, np.int8)
-        )
         return spaces.Dict(
-            own=slots(OWN), friends=slots(FRIEND, layout.friends), friend_mask=spaces.MultiBinary(layout.friends),
-            enemies=slots(ENEMY, layout.enemies), enemy_mask=spaces.MultiBinary(layout.enemies),
-            map=spaces.Box(low, high, dtype=np.int8), messages=spaces.Box(-1, 1, (layout.pack, MESSAGE)),
+            own=box(OWN), friends=box(FRIEND, layout.friends), friend_mask=spaces.MultiBinary(layout.friends),
+            enemies=box(ENEMY, layout.enemies), enemy_mask=spaces.MultiBinary(layout.enemies),
+            map=box(CHANNELS, cells=(CELLS, CELLS), dtype=np.int8), messages=spaces.Box(-1, 1, (layout.pack, MESSAGE)),
             legal=spaces.MultiBinary(layout.legal),
         )  # fmt: skip
 

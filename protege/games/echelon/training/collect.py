@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -26,7 +27,7 @@ from protege.games.echelon.task.features import Layout, arrays_of
 from protege.games.echelon.task.rewards import PARTS
 from protege.games.echelon.task.teacher import Teacher
 from protege.games.echelon.training.config import SELF, BadTraining, EchelonConfig, Stage, alone_in
-from protege.games.echelon.world.maps import MapMaker, OpenField, generate
+from protege.games.echelon.world.maps import MapMaker, generate, open_field
 from protege.games.echelon.world.mechs import BLUE, CLASS_NAMES, NOBODY, RED, find_roster
 from protege.games.echelon.world.voxels import World
 from protege.learn.rollout import Field, Fields, Rollout, Shape, Tensors, without_gone
@@ -58,7 +59,7 @@ def maps_of(stage: Stage, seed: int) -> World | None:
     """The maps of a stage that are played over and over; None if every battle has a new one."""
     if stage.ground == "generated" and not stage.maps:
         return None
-    maker: MapMaker = generate if stage.ground == "generated" else OpenField(wall=stage.ground == "wall")
+    maker: MapMaker = generate if stage.ground == "generated" else partial(open_field, wall=stage.ground == "wall")
     seeds = [seed_of(TRAINING, seed, MAPS + n) for n in range(stage.maps or FIELD_MAPS)]
     return maker(seeds, (stage.size, stage.size), stage.roster)
 
@@ -95,16 +96,12 @@ class BattleBatch:
         find: Finder = find_player,
     ):  # fmt: skip
         """`number` tells the batches of a training apart; `find` makes opponents of names."""
-        self.stage, self.talk, self.find = stage, config.network.talk, find
+        self.talk, self.find = config.network.talk, find
         seed = seed_of(TRAINING, config.seed, number)
-        rewards = replace(config.rewards, **dict(stage.rewards))
         self.arena = Arena(
-            battles, stage.roster, size=(stage.size, stage.size), length=stage.length, rewards=rewards,
-            seed=seed, maps=None if maps is None else 1,
+            battles, stage.roster, size=(stage.size, stage.size), length=stage.length, seed=seed, maps=maps,
+            rewards=replace(config.rewards, **dict(stage.rewards)),
         )  # fmt: skip
-        if maps is not None:
-            self.arena.maps = maps
-            self.arena.reset()
         self.random = np.random.default_rng(seed)
         self.noise = torch.Generator().manual_seed(seed % 2**63)
         roster = find_roster(stage.roster)
@@ -115,11 +112,9 @@ class BattleBatch:
         if alone and not self.mirrored:
             raise BadTraining(f"the sides of roster {stage.roster} differ, so the pupil cannot lead both")
         self.advisor = Teacher(config.advisor) if config.imitation > 0 else None
-        self.advising = True
         # Groups: both teams of the places where both learn, then one of each other place.
         self.battle = np.concatenate([np.repeat(np.arange(alone), 2), np.arange(alone, battles)])
         self.team = np.concatenate([np.tile([BLUE, RED], alone), np.zeros(battles - alone, np.int64)])
-        self.group = np.arange(battles) + alone  # of a place with one learning team
         self.alone = alone
         self.opponent = np.full(battles, NOBODY)
         self.names: list[str] = []
@@ -173,8 +168,7 @@ class BattleBatch:
         """Draw side and opponent of the battles that begin in these places."""
         for b in places:
             if b >= self.alone:
-                side = int(self.random.integers(2)) if self.mirrored else BLUE
-                self.team[self.group[b]] = side
+                self.team[self.alone + b] = self.random.integers(2) if self.mirrored else BLUE
                 self.opponent[b] = self.random.choice(len(self.names), p=self.probabilities)
         self._find_rows()
 
@@ -191,18 +185,17 @@ class BattleBatch:
 
     def play(self, network: PilotNetwork, rollout: Rollout, advised: bool = True) -> None:
         """Fill a rollout; `advised`: with advice, if there is an advisor."""
-        self.advising = advised
         self.episodes, self.parts = [], np.zeros(len(PARTS))
         self.simulating_s, began = 0.0, time.thread_time()
         for t in range(rollout.shape.horizon):
-            self._step(network, rollout, *divmod(t, rollout.shape.chunk))
+            self._step(network, rollout, advised, *divmod(t, rollout.shape.chunk))
         for name, array in self._shared(self.arena.observation).items():
             rollout.after[name].copy_(array)
         rollout.remains.copy_(self._of_members(self.arena.observation.alive))
         rollout.potential_after.copy_(self._of_members(self.arena.potential()))
         self.acting_s = time.thread_time() - began - self.simulating_s
 
-    def _step(self, network: PilotNetwork, rollout: Rollout, chunk: int, step: int) -> None:
+    def _step(self, network: PilotNetwork, rollout: Rollout, advised: bool, chunk: int, step: int) -> None:
         """One decision of everybody."""
         arena, at = self.arena, (chunk, slice(None), slice(None), step)
         observations = look(arena.observation, self.rows, self.talk)
@@ -222,7 +215,7 @@ class BattleBatch:
         rollout.numbers["log_prob"][at] = log_prob.reshape(shape)
         write_actions(actions, arena.observation, self.rows, self.actions)
         stored = [(rollout.observations, observations), (rollout.actions, actions)]
-        if self.advisor is not None and self.advising:
+        if self.advisor is not None and advised:
             self.advisor.act(arena.battles, self.learns, self.advised)
             stored.append((rollout.advice, advice_of(self.advised, arena.observation, self.rows, self.talk)))
         for room, values in stored:
@@ -289,8 +282,7 @@ class BattleBatch:
     def _minds(self) -> dict[str, npt.NDArray[Any]]:
         """What players keep in mind between decisions."""
         found = {}
-        listed = [*enumerate(self.players), *([(len(self.players), self.advisor)] if self.advisor else [])]
-        for number, player in listed:
+        for number, player in enumerate([*self.players, self.advisor]):
             if isinstance(player, Teacher):
                 found[f"mind {number}"] = player.minds(self.arena.battles).view(np.uint8)
             elif isinstance(player, NetworkOpponent):
@@ -330,7 +322,7 @@ class BattleSource:
         find: Finder = find_player,
     ):  # fmt: skip
         """`number` is the stage's in the curriculum; `find` makes opponents of names."""
-        self.stage, self.network = stage, network
+        self.network = network
         self.maps = maps_of(stage, config.seed)
         team = int((find_roster(stage.roster).members().team == BLUE).sum())
         battles = max(BATCHES, round(config.agents / (team * (1.0 + alone_in(stage.opponents)))))
@@ -339,19 +331,14 @@ class BattleSource:
             BattleBatch(stage, config, size, number << 8 | n, self.maps, find) for n, size in enumerate(sizes)
         ]
         groups = [batch.groups for batch in self.batches]
-        observations, shared, actions = room_for(self.batches[0].arena.layout, config.network.talk)
+        fields = room_for(self.batches[0].arena.layout, config.network.talk)
         shape = Shape(sum(groups), team, config.horizon, config.chunk)
-        self.rollout = Rollout(shape, observations, shared, actions, network.state_size, advised=config.imitation > 0)
+        self.rollout = Rollout(shape, *fields, network.state_size, advised=config.imitation > 0)
         edges = np.cumsum([0, *groups]).tolist()
         self.rooms = [self.rollout.part(first, last) for first, last in zip(edges, edges[1:])]
         for batch, room in zip(self.batches, self.rooms):
             room.roles.copy_(torch.from_numpy(batch.roles))
         self.pool = ThreadPoolExecutor(min(threads, BATCHES), thread_name_prefix="batch")
-
-    @property
-    def battles(self) -> int:
-        """In step."""
-        return sum(len(batch.arena) for batch in self.batches)
 
     def play(self, progress: float, advised: bool = True) -> int:
         """Fill the rollout; agent-steps in it. `progress` is the fraction of the training that is done."""

@@ -37,11 +37,9 @@ class Stage:
 
 _SCRIPTED: Final = (("medium", 0.25), ("hard", 0.5), ("expert", 0.25))
 _NO_OUTCOME: Final = (("outcome_first", 0.0), ("outcome", 0.0))  # who is alone wins whatever it does
-_FIGHT: Final = (("approach", 0.0), ("presence", 0.0), ("score", 0.0), ("outcome_first", 1.0))
-_KILLS: Final = (
-    ("approach", 0.0), ("presence", 0.0), ("score", 0.0), ("outcome_first", 0.0), ("outcome", 0.0),
-    ("damage", 0.5), ("kill", 1.0), ("assist", 0.5), ("own_fraction_first", 0.5),
-)  # fmt: skip
+_NO_ZONE: Final = (("approach", 0.0), ("presence", 0.0), ("score", 0.0))
+_FIGHT: Final = (*_NO_ZONE, ("outcome_first", 1.0))
+_KILLS: Final = (*_NO_ZONE, *_NO_OUTCOME, ("damage", 0.5), ("kill", 1.0), ("assist", 0.5), ("own_fraction_first", 0.5))
 STAGES: Final = {
     # What a learner that works must be able to do, from the least on.
     "O1": Stage("1v0", 40, 120, (("idle", 1.0),), ("idle",), goal="arrive", rewards=_NO_OUTCOME),

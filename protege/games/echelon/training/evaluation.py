@@ -2,6 +2,7 @@
 
 import threading
 import time
+from functools import partial
 from math import ceil, inf
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +16,7 @@ from protege.games.echelon.recordings.recording import Recording, write_recordin
 from protege.games.echelon.rules.battle import BY_ELIMINATION
 from protege.games.echelon.rules.sim import Actions, Battles, Flags
 from protege.games.echelon.training.config import Stage
-from protege.games.echelon.world.maps import MapMaker, OverAndOver, generate
+from protege.games.echelon.world.maps import MapMaker, generate, over_and_over
 from protege.games.echelon.world.mechs import BLUE, NOBODY, find_roster
 from protege.games.echelon.world.voxels import World
 from protege.seeds import EVALUATION, seed_of
@@ -49,16 +50,8 @@ class _Watched:
 
 def setting_of(stage: Stage, maps: World | None) -> Setting:
     """What the battles of a stage have in common, on maps that are played over and over or on new ones."""
-    make: MapMaker = generate if maps is None else OverAndOver(maps)
+    make: MapMaker = generate if maps is None else partial(over_and_over, maps)
     return Setting(stage.roster, (stage.size, stage.size), stage.length, maps=make)
-
-
-def matches_of(stage: Stage, count: int, seed: int) -> list[Match]:
-    """Held-out battles; each map from both sides, where the sides are alike."""
-    roster = find_roster(stage.roster)
-    if roster.blue != roster.red:
-        return [Match(seed_of(EVALUATION, seed, index)) for index in range(count)]
-    return both_sides(count // 2, seed)
 
 
 def evaluate(
@@ -70,7 +63,11 @@ def evaluate(
     `maps` are those the stage plays over and over; without them every battle has a map that training never sees.
     """
     began = time.perf_counter()
-    listed = matches_of(stage, matches, seed)
+    roster = find_roster(stage.roster)
+    if roster.blue == roster.red:
+        listed = both_sides(matches // 2, seed)
+    else:  # teams that differ cannot change places
+        listed = [Match(seed_of(EVALUATION, seed, index)) for index in range(matches)]
     watched = _Watched(pupil, cancelled or threading.Event())
     results = play(watched, find_player(opponent), listed, setting_of(stage, maps), threads=threads)
     if stage.goal == "arrive":
@@ -79,7 +76,7 @@ def evaluate(
     else:
         points = [points_of(stage, result) for result in results]
     low, high = wilson(sum(points), len(points))
-    team = max(1, sum(find_roster(stage.roster).members().team == BLUE))
+    team = max(1, sum(roster.members().team == BLUE))
     return {
         "opponent": opponent,
         "matches": len(results),

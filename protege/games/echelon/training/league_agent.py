@@ -80,17 +80,6 @@ class LeagueAgent:
 
     # Who the training is.
 
-    def check_name(self, run: str, resume: bool) -> None:
-        """Raise if a new training would inherit what another one has earned, or an old one would change its role."""
-        if not self.name or not self.league.select("kind = ? AND run = ?", AGENT, run):
-            return
-        if not resume:
-            raise LeagueError(
-                f"a training {run} is in league {self.name} already: go on with it by --resume, "
-                "or choose another name with --run"
-            )
-        self.league.agent(run, self.role)
-
     def join(self, run: str) -> None:
         """Become an agent of the league, or the one it was before."""
         if self.name:
@@ -214,7 +203,15 @@ class LeagueAgent:
 
 
 def admit(config: EchelonConfig, run: str | None, resume: bool, folder: Path | None) -> None:
-    """Raise unless a training may have its place in the league."""
+    """Raise unless a training may have its place in the league.
+
+    A new one must not inherit what another one has earned, nor an old one change its role.
+    """
     with closing(LeagueAgent(config.league, config.role, stages_of(config), folder)) as agent:
-        if run is not None:
-            agent.check_name(run, resume)
+        if run is not None and agent.name and agent.league.select("kind = ? AND run = ?", AGENT, run):
+            if not resume:
+                raise LeagueError(
+                    f"a training {run} is in league {agent.name} already: go on with it by --resume, "
+                    "or choose another name with --run"
+                )
+            agent.join(run)

@@ -97,14 +97,12 @@ METRICS: Final = (
            column=Column("Steps/s", 1, 1, 7, mean=True), card=Card("agent-steps/s", 1, "plain")),
     Metric("updates_per_s", "1/s", "optimiser steps", "speed", "higher",
            column=Column("Upd/s", 14, 14, mean=True), card=Card("updates/s", 2, "plain")),
-    Metric("time_playing", "fraction", "of the wall clock: battles and choosing actions", "time", label="playing"),
-    Metric("time_learning", "fraction", "of the wall clock: updates", "time", label="learning"),
-    Metric("time_else", "fraction", "of the wall clock: saving, logging, waiting for evaluations", "time",
-           label="else"),
-    Metric("cpu_simulating", "fraction", "of the processor time: rules, observations, scripted players", "processor",
-           label="simulating"),
-    Metric("cpu_acting", "fraction", "of the processor time: choosing actions", "processor", label="acting"),
-    Metric("cpu_learning", "fraction", "of the processor time: updates", "processor", label="learning"),
+    *(Metric(f"time_{what}", "fraction", f"of the wall clock: {meaning}", "time", label=what) for what, meaning in (
+        ("playing", "battles and choosing actions"), ("learning", "updates"),
+        ("else", "saving, logging, waiting for evaluations"))),
+    *(Metric(f"cpu_{what}", "fraction", f"of the processor time: {meaning}", "processor", label=what)
+      for what, meaning in (("simulating", "rules, observations, scripted players"), ("acting", "choosing actions"),
+                            ("learning", "updates"))),
 )  # fmt: skip
 
 
@@ -124,12 +122,6 @@ class Windows:
             for name, earned in episode.by_class.items():
                 self.by_class.setdefault(name, deque(maxlen=WINDOW)).append(earned)
 
-    def clear(self) -> None:
-        """Another stage begins."""
-        self.all.clear()
-        self.by_opponent.clear()
-        self.by_class.clear()
-
     def figures(self) -> dict[str, float]:
         """The means, as far as there are battles."""
         if not self.all:
@@ -148,7 +140,6 @@ class Windows:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.clear()
         self.all.extend((row[0], int(row[1]), row[2]) for row in state["all"])
         for name, results in state["by_opponent"].items():
             self.by_opponent[name] = deque(results, maxlen=WINDOW)

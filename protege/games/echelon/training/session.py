@@ -24,7 +24,7 @@ from protege.games.echelon.agents.pupil import KIND, Pupil, about, check_schema
 from protege.games.echelon.task.env import TASK_VERSION
 from protege.games.echelon.task.features import layout_of
 from protege.games.echelon.training.collect import BattleSource
-from protege.games.echelon.training.config import SELF, Curriculum, EchelonConfig, Stage, self_fraction, stages_of
+from protege.games.echelon.training.config import SELF, Curriculum, EchelonConfig, self_fraction, stages_of
 from protege.games.echelon.training.evaluation import SEED_OF_EVALUATIONS, evaluate, record_battle, summary
 from protege.games.echelon.training.league_agent import LeagueAgent
 from protege.games.echelon.training.metrics import METRICS, SATURATED, Clock, Windows, fractions_of
@@ -104,14 +104,15 @@ class EchelonSession(Session):
     def __init__(self, config: EchelonConfig, context: Context):
         self.config, self.context = config, context
         self.curriculum = Curriculum(config.stages, stages_of(config))
-        self.league = LeagueAgent(
-            config.league, config.role, self.curriculum.stages, context.run.path.parent, config.seed
-        )
+        stages, folder = self.curriculum.stages, context.run.path.parent
+        self.league = LeagueAgent(config.league, config.role, stages, folder, config.seed)
         self.league.join(context.run.name)
         self.threads = config.threads or min(2, usable_cores())
         torch.manual_seed(config.seed)
-        self.network = PilotNetwork(config.network)
-        self.trained = trained_copy(self.network, config)
+        self.network = self.trained = PilotNetwork(config.network)
+        if (device := find_device(config.device)) != torch.device("cpu"):
+            self.trained = copy.deepcopy(self.network).to(device)  # updates are made there, battles stay here
+            self.trained.scale.cpu()  # of a few numbers: returns, which it is made from, are worked out on the CPU
         self.learner = PPO(self.trained, config.ppo, self.threads, config.seed)
         lacks = NOT_OFFERED if config.imitation > 0 else NOT_OFFERED + OF_ADVICE
         self.controls = Controls(config.ppo.learning_rate, lacks=lacks)
@@ -174,8 +175,7 @@ class EchelonSession(Session):
             self.windows.add(batch.episodes)
             clock.cpu["simulating"] += batch.simulating_s
             clock.cpu["acting"] += batch.acting_s
-        episodes = [episode for batch in self.source.batches for episode in batch.episodes]
-        self.league.report(episodes)
+        self.league.report(episode for batch in self.source.batches for episode in batch.episodes)
         return figures
 
     def _learn(self) -> Figures:
@@ -235,7 +235,7 @@ class EchelonSession(Session):
             moved = self.curriculum.move_on(progress, reason)
             self.context.note(f"{moved} at agent-step {self.step:,}", event="stage")
             self._renew_source()
-            self.windows.clear()
+            self.windows = Windows()
         elif self.curriculum.is_last and self.success_low >= self.config.until > 0.0 and not self.advice():
             self.finished = f"success at least {self.success_low:.0%}: good enough, it ends"
         self.success_low = 0.0  # each result counts once
@@ -249,7 +249,7 @@ class EchelonSession(Session):
         self.learner.optimiser.forget()
         self.source.meet(self.league.probabilities())  # unrated: others are within its reach
         self.source.begin_anew()
-        self.windows.clear()
+        self.windows = Windows()
         self._look_around()
         self.context.save()  # at once: these weights and the new life belong together
 
@@ -366,36 +366,22 @@ class EchelonSession(Session):
         self.league.close()
 
     def describe(self) -> dict[str, str]:
-        c, source, stage = self.config, self.source, self.curriculum.stage
+        c, source, opponents = self.config, self.source, self.curriculum.stage.opponents
         sizes = {own: sum(p.numel() for n, p in self.network.named_parameters() if n.startswith("critic.") == own)
                  for own in (False, True)}  # fmt: skip
-        shape = source.rollout.shape
-        league = self.league.summary()
+        shape, battles = source.rollout.shape, sum(len(batch.arena) for batch in source.batches)
+        league, met = self.league.summary(), ", ".join(f"{name} {weight:g}" for name, weight in opponents)
+        if league:
+            alone = self_fraction(c, self.curriculum.stage)
+            met = f"league {self.league.name}" + (f", and itself {alone:.0%}" if alone else "")
         return {
             "game": f"Echelon, task version {TASK_VERSION}, seed {c.seed}",
-            "stage": self.curriculum.describe(self._opponents(stage)),
+            "stage": self.curriculum.describe(met),
             "network": f"{sizes[False]:,} weights to play, {sizes[True]:,} more in the critic",
-            "learner": f"recurrent PPO: {source.battles} battles, {shape.groups * shape.members} learning mechs, "
+            "learner": f"recurrent PPO: {battles} battles, {shape.groups * shape.members} learning mechs, "
             f"{shape.horizon} decisions a rollout, chunks of {shape.chunk}, {c.ppo.epochs} epochs of "
             f"{c.ppo.minibatches} updates, gamma {c.ppo.gamma:g}",
             "device": f"CPU, cores: {usable_cores()}; threads that play and learn in turn: {self.threads}"
             + ("" if c.deterministic else ", and one measures")
             + ("" if c.device == "cpu" else f"; {c.device} makes the updates"),
         } | ({"league": league} if league else {})
-
-    def _opponents(self, stage: Stage) -> str:
-        """Who is met, in words."""
-        if not self.league.active:
-            return ", ".join(f"{name} {weight:g}" for name, weight in stage.opponents)
-        alone = self_fraction(self.config, stage)
-        return f"league {self.league.name}" + (f", and itself {alone:.0%}" if alone else "")
-
-
-def trained_copy(network: PilotNetwork, config: EchelonConfig) -> PilotNetwork:
-    """What updates change: the network that acts, or where another device makes them a copy of it there."""
-    device = find_device(config.device)
-    if device == torch.device("cpu"):
-        return network
-    copied = copy.deepcopy(network).to(device)
-    copied.scale.cpu()  # of a few numbers: returns, which it is made from, are worked out on the CPU
-    return copied

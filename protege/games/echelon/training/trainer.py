@@ -14,8 +14,6 @@ from protege.train.session import Trainer
 def upgrade(state: dict[str, Any]) -> dict[str, Any]:
     """A checkpoint of a training before sessions had a state of their own."""
     life = list(state.get("league", (0.0, 0, 0)))
-    learner = {name: state[name] for name in ("updates", "optimiser", "order")}
-    league = {"life": state.get("life", ""), "draws": state.get("rivals", {})}
     return {
         "step": state["steps"],
         "elapsed_s": state["elapsed_s"],
@@ -28,10 +26,10 @@ def upgrade(state: dict[str, Any]) -> dict[str, Any]:
         "session": {
             "steps": state["steps"],
             "windows": state["windows"],
-            "learner": learner,
+            "learner": {name: state[name] for name in ("updates", "optimiser", "order")},
             "stage": [state["stage"], state["stage_began"]],
             "life": life,
-            "league": league,
+            "league": {"life": state.get("life", ""), "draws": state.get("rivals", {})},
             "batches": state["crews"],
         },
     }

@@ -30,16 +30,7 @@ class Area(NamedTuple):
 
 @kernel
 def box(
-    grid: Materials,
-    area: Area,
-    x: int,
-    y: int,
-    z: int,
-    dx: int,
-    dy: int,
-    dz: int,
-    material: int,
-    in_air: bool = False,
+    grid: Materials, area: Area, x: int, y: int, z: int, dx: int, dy: int, dz: int, material: int, in_air: bool = False
 ) -> None:
     """Fill a box, or only what is air in it, as far as it lies in the area."""
     for k in range(max(0, z), min(HEIGHT, z + dz)):

@@ -8,7 +8,6 @@ practice there are an open field, a field with a wall, and a few maps over and o
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from math import atan2, ceil, floor
 from typing import Any, Final, Protocol
@@ -233,8 +232,13 @@ def generate(
         if not all(SMALLEST <= side <= LARGEST for side in size):
             raise ProtegeError(f"a map has {SMALLEST}..{LARGEST} columns on each side, got {size[0]} x {size[1]}")
         out = empty_world(len(given), size, len(members.team))
-    places = np.arange(len(given)) if at is None else np.asarray(at, np.int64)
-    _check_places(out, size, len(members.team), len(given), places)
+    places, mechs = np.arange(len(given)) if at is None else np.asarray(at, np.int64), len(members.team)
+    battles, _, y, x = out.material.shape
+    if (x, y) != tuple(size) or out.spawn.shape[1] != mechs:
+        needed, found = f"{size[0]} x {size[1]} columns and {mechs} mechs", f"{x} x {y} and {out.spawn.shape[1]}"
+        raise ProtegeError(f"arrays for {needed} are needed; got {found}: make them with empty_world")
+    if len(places) != len(given) or (given and not 0 <= places.min() <= places.max() < battles):
+        raise ProtegeError(f"{len(given)} maps need as many places among 0..{battles - 1}, got {places.tolist()}")
     columns, side = formation(int(np.bincount(members.team).max()), min(size))
     announce_compilation("the battlefield", __name__)
     shop = workshop(*size)
@@ -249,15 +253,6 @@ def generate(
         assert sound, f"seed {seed} gave no sound map of {size}"
         place_mechs(out, b, members, columns, shop)
     return out
-
-
-def _check_places(out: World, size: Size, mechs: int, maps: int, places: npt.NDArray[np.int64]) -> None:
-    battles, _, y, x = out.material.shape
-    if (x, y) != tuple(size) or out.spawn.shape[1] != mechs:
-        needed, found = f"{size[0]} x {size[1]} columns and {mechs} mechs", f"{x} x {y} and {out.spawn.shape[1]}"
-        raise ProtegeError(f"arrays for {needed} are needed; got {found}: make them with empty_world")
-    if len(places) != maps or (maps and not 0 <= places.min() <= places.max() < battles):
-        raise ProtegeError(f"{maps} maps need as many places among 0..{battles - 1}, got {places.tolist()}")
 
 
 # --- recipes -------------------------------------------------------------------------------------------------------
@@ -319,39 +314,31 @@ class MapMaker(Protocol):
     def __call__(self, seeds: Seeds, size: Size, roster: str, out: World | None = None, at: Any = None) -> World: ...
 
 
-@dataclass(frozen=True)
-class OverAndOver:
+def over_and_over(
+    maps: World, seeds: Seeds, size: Size, roster: str, out: World | None = None, at: Any = None
+) -> World:
     """A few maps, each battle on one of them; the seed says on which, and is the battle's own."""
-
-    maps: World
-
-    def __call__(self, seeds: Seeds, size: Size, roster: str, out: World | None = None, at: Any = None) -> World:
-        world = empty_world(len(seeds), size, self.maps.spawn.shape[1]) if out is None else out
-        for b, seed in zip(range(len(seeds)) if at is None else at, seeds):
-            for name, array in world._asdict().items():
-                array[b] = getattr(self.maps, name)[seed % len(self.maps.seed)]
-            world.seed[b] = seed
-        return world
+    world = empty_world(len(seeds), size, maps.spawn.shape[1]) if out is None else out
+    for b, seed in zip(range(len(seeds)) if at is None else at, seeds):
+        for name, array in world._asdict().items():
+            array[b] = getattr(maps, name)[seed % len(maps.seed)]
+        world.seed[b] = seed
+    return world
 
 
-@dataclass(frozen=True)
-class OpenField:
-    """Flat ground with the zone in the middle; teams line up at opposite edges, where the seed puts them."""
+def open_field(
+    seeds: Seeds, size: Size, roster: str, out: World | None = None, at: Any = None, *, wall: bool = False
+) -> World:
+    """Flat ground with the zone in the middle; teams line up at opposite edges, where the seed puts them.
 
-    wall: bool = False  # one from edge to edge that nothing goes through, between the teams and across the zone
-
-    def __call__(self, seeds: Seeds, size: Size, roster: str, out: World | None = None, at: Any = None) -> World:
-        members = find_roster(roster).members()
-        world = empty_world(len(seeds), size, len(members.team)) if out is None else out
-        for b, seed in zip(range(len(seeds)) if at is None else at, seeds):
-            self._make(world, b, seed, members)
-        return world
-
-    def _make(self, world: World, b: int, seed: int, members: Members) -> None:
-        height, width = world.blocked.shape[1:]
+    A wall goes from edge to edge between the teams and across the zone, and nothing goes through it.
+    """
+    members, (width, height) = find_roster(roster).members(), size
+    world = empty_world(len(seeds), size, len(members.team)) if out is None else out
+    for b, seed in zip(range(len(seeds)) if at is None else at, seeds):
         world.seed[b], world.square[b], world.facts[b], world.material[b] = seed, 0, 0, AIR
         world.zone[b], world.material[b, 0] = (width / 2, height / 2, 5.0), DIRT
-        if self.wall:
+        if wall:
             world.material[b, :WALL_HEIGHT, :, width // 2 - 1 : width // 2 + 1] = REINFORCED
         dice = np.random.default_rng(seed)
         line = PITCH * (np.bincount(members.team).max() - 1)
@@ -362,3 +349,4 @@ class OpenField:
             world.spawn[b, mech] = x, y, CHASSIS[kind].height / 2, facing
         derive(world, b)
         measure_paths(world, b, path_queue(width, height))
+    return world

@@ -299,19 +299,12 @@ def _shortest(world: World, b: int, gait: int, y: int, x: int) -> int:
     """The distance of a column, by those around it."""
     if in_zone(world, b, y, x, world.level[b, gait, y, x]):
         return 0
-    cell = next_cell(world, b, gait, world.toll[b, gait], world.distance[b, gait], y, x)
-    if cell < 0:
-        return NO_WAY
-    width = world.blocked.shape[2]
-    v, u = cell // width, cell % width
-    level, ceiling, toll = world.level[b, gait], world.ceiling[b, gait], world.toll[b, gait]
-    way = int(world.distance[b, gait, v, u]) + step_cost(level, ceiling, toll, FOOTPRINTS[gait][1], y, x, v, u)
-    return min(way, NO_WAY)
+    return next_cell(world, b, gait, world.toll[b, gait], world.distance[b, gait], y, x)[1]
 
 
 @kernel
-def next_cell(world: World, b: int, gait: int, toll: Small, distance: Distances, y: int, x: int) -> int:
-    """The neighbour on the shortest way to the zone, or -1."""
+def next_cell(world: World, b: int, gait: int, toll: Small, distance: Distances, y: int, x: int) -> tuple[int, int]:
+    """The neighbour on the shortest way to the zone, or -1, and how long that way is."""
     level, ceiling, tall = world.level[b, gait], world.ceiling[b, gait], FOOTPRINTS[gait][1]
     height, width = level.shape
     best, chosen = NO_WAY, -1
@@ -321,7 +314,7 @@ def next_cell(world: World, b: int, gait: int, toll: Small, distance: Distances,
             way = int(distance[v, u]) + step_cost(level, ceiling, toll, tall, y, x, v, u)
             if way < best:
                 best, chosen = way, v * width + u
-    return chosen
+    return chosen, best
 
 
 # --- asking the way ------------------------------------------------------------------------------------------------
@@ -364,7 +357,8 @@ def waypoint(world: World, b: int, gait: int, x: float, y: float, feet: float) -
     if cell < 0 or world.distance[b, gait, cell // width, cell % width] == 0:
         return world.zone[b, 0], world.zone[b, 1]
     for _ in range(LOOK_AHEAD):
-        onward = next_cell(world, b, gait, world.toll[b, gait], world.distance[b, gait], cell // width, cell % width)
+        v, u = cell // width, cell % width
+        onward, _ = next_cell(world, b, gait, world.toll[b, gait], world.distance[b, gait], v, u)
         if onward < 0:
             break
         cell = onward

@@ -72,8 +72,7 @@ def clear(grid: Materials, x0: int, y0: int, x1: int, y1: int, layers: int) -> i
     for z in range(layers):
         for y in range(max(0, y0), min(height, y1)):
             for x in range(max(0, x0), min(width, x1)):
-                if STOPS_BODIES[grid[z, y, x]]:
-                    removed += 1
+                removed += STOPS_BODIES[grid[z, y, x]]
                 grid[z, y, x] = AIR
     return removed
 
@@ -155,7 +154,7 @@ def trace(world: World, b: int, toll: Small, distance: Distances, x: int, y: int
         count += 1
         if distance[y, x] == 0:
             break
-        cell = next_cell(world, b, WIDE, toll, distance, y, x)
+        cell, _ = next_cell(world, b, WIDE, toll, distance, y, x)
         if cell < 0:
             break
         y, x = cell // width, cell % width
@@ -165,13 +164,11 @@ def trace(world: World, b: int, toll: Small, distance: Distances, x: int, y: int
 @kernel
 def mark_near(near: npt.NDArray[np.bool_], route: Indices, count: int, radius: int) -> None:
     """Mark the columns this close to a route, and no others."""
-    height, width = near.shape
+    width = near.shape[1]
     near[:] = False
     for i in range(count):
         y, x = route[i] // width, route[i] % width
-        for v in range(max(0, y - radius), min(height, y + radius + 1)):
-            for u in range(max(0, x - radius), min(width, x + radius + 1)):
-                near[v, u] = True
+        near[max(0, y - radius) : y + radius + 1, max(0, x - radius) : x + radius + 1] = True
 
 
 @kernel
@@ -189,8 +186,7 @@ def second_route(world: World, b: int, x: int, y: int, shop: Workshop) -> int:
     mark_near(shop.near, shop.route[0], first, near - 1)
     shared = 0
     for i in range(second):
-        if shop.near[shop.route[1, i] // width, shop.route[1, i] % width]:
-            shared += 1
+        shared += shop.near[shop.route[1, i] // width, shop.route[1, i] % width]
     return 1000 * shared // second
 
 
@@ -262,16 +258,9 @@ def dig(world: World, b: int, x: int, y: int, avoid: bool, shop: Workshop) -> in
             if inside and cost < distance[j, i]:
                 distance[j, i] = cost
                 paths.push(queue, j * width + i, cost)
-    return _cut(world.material[b], distance, x, y)
-
-
-@kernel
-def _cut(grid: Materials, distance: Distances, x: int, y: int) -> int:
-    height, width = distance.shape
-    radius, removed = DIG_WIDTH // 2, 0
-    x, y = max(radius, min(width - 1 - radius, x)), max(radius, min(height - 1 - radius, y))
+    x, y, removed = max(radius, min(width - 1 - radius, x)), max(radius, min(height - 1 - radius, y)), 0
     while True:
-        removed += clear(grid, x - radius, y - radius, x + radius + 1, y + radius + 1, LANE_LAYERS)
+        removed += clear(world.material[b], x - radius, y - radius, x + radius + 1, y + radius + 1, LANE_LAYERS)
         if distance[y, x] == 0 or distance[y, x] == NO_WAY:
             return removed
         best, onward = int(distance[y, x]), 0

@@ -65,9 +65,7 @@ def derive(world: World, b: int) -> None:
     """Work out HP, blocked and opaque of a whole map from its materials."""
     material, hp, blocked, opaque = world.material[b], world.hp[b], world.blocked[b], world.opaque[b]
     layers, height, width = material.shape
-    for y in range(height):
-        for x in range(width):
-            blocked[y, x] = opaque[y, x] = 0
+    blocked[:] = opaque[:] = 0
     for z in range(layers):
         for y in range(height):
             for x in range(width):

@@ -24,7 +24,7 @@ class PQNSession(OwnSession):
         self.player = self.trained if config.deterministic else copy.deepcopy(self.trained)
 
     def room(self) -> Rollout:
-        return Rollout.empty(self.own, self.world.sight.features)
+        return Rollout.empty(self.own.horizon, self.own.games, self.world.sight.features)
 
     def collect(self, room: Rollout) -> Played:
         if self.player is not self.trained:

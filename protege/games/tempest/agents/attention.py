@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from protege.games.tempest.agents.network import LANES as RELATIVE_LANES
-from protege.games.tempest.agents.network import REACH
+from protege.games.tempest.agents.lanes import LANES as RELATIVE_LANES
+from protege.games.tempest.agents.lanes import REACH
 from protege.games.tempest.rules import ram
 from protege.games.tempest.task import observation as layout
 from protege.learn.rainbow import initialise
@@ -284,7 +284,7 @@ class TokenEncoder(nn.Module):
         lane = torch.cat(
             [observation[:, which] for which in (layout.ENEMY_LANES, layout.ENEMY_SHOT_LANES, layout.SHOT_LANES)], 1
         )
-        about = observation[:, layout.ENEMY_SLOTS].unflatten(1, (ENEMIES, layout.SLOT_VALUES))
+        about = observation[:, layout.ENEMY_SLOTS].reshape(-1, ENEMIES, layout.SLOT_VALUES)
         kind = torch.round(about[..., 0] * layout.KIND_SCALE).long().clamp(0, self.KINDS - 1)
         change = torch.stack([observation[:, layout.LANE_MOTION], observation[:, layout.DEPTH_MOTION]], 2)
         kinds = functional.one_hot(kind, self.KINDS).to(about.dtype)
@@ -301,7 +301,7 @@ class TokenEncoder(nn.Module):
 class Attention:
     """Who attends to whom in some games; enemies nearest first, empty slots last."""
 
-    weights: Floats  # (games, heads, lanes, 7); those of one lane and head add up to 1
+    weights: Floats  # (games, heads, lanes, 7); what those of one lane and head lack of 1 went to shots or to nothing
     slots: Ints  # (games, 7) which slot of the machine each enemy is in
     occupied: npt.NDArray[np.bool_]  # (games, 7)
     lane: Ints  # (games,) the player's own
@@ -318,9 +318,12 @@ class ReportRow(NamedTuple):
 def attention_report(found: Attention) -> list[ReportRow]:
     """How the network attends, from some hundred frames: where attention goes, and whether its heads differ."""
     weights, occupied = found.weights, found.occupied
+    count_of_heads = weights.shape[1]
     count = occupied.sum(1)
     some, several = count > 0, count > 1
     chosen = weights[several]  # a single enemy gets all attention, whatever the network has learned
+    at_enemies = chosen.sum(3, keepdims=True)
+    chosen = chosen / np.maximum(at_enemies, 1e-30)
     nats = np.log(np.maximum(chosen, 1e-30)) * -chosen
     entropy = nats.sum(3) / np.log(np.maximum(count[several], 2))[:, None, None]
     largest = chosen.max(3)  # (frames, heads, lanes)
@@ -331,15 +334,18 @@ def attention_report(found: Attention) -> list[ReportRow]:
     leaked = (weights * ~occupied[:, None, None])[some].sum(3)
 
     def heads(values: Floats) -> tuple[float, ...]:
-        return tuple(np.moveaxis(values, 1, 0).reshape(HEADS, -1).mean(1).tolist()) if len(values) else ()
+        return tuple(np.moveaxis(values, 1, 0).reshape(count_of_heads, -1).mean(1).tolist()) if len(values) else ()
 
     return [
         ReportRow("slots occupied", tuple(occupied.mean(0).tolist()), "fraction of frames, nearest enemy first"),
+        ReportRow("at enemies", heads(at_enemies), "by head; the rest goes to shots, or nowhere"),
         ReportRow("entropy", heads(entropy), "by head; 0 one enemy alone, 1 all alike"),
         ReportRow("player's lane", heads(at_player), "by head; largest weight in the player's own lane"),
         ReportRow("all lanes", heads(largest), "by head; largest weight, mean over the lanes"),
         ReportRow("nearest enemy", heads(chosen[..., 0]), "by head; its weight"),
         ReportRow("farthest enemy", heads(farthest), "by head; its weight"),
-        ReportRow("difference", tuple((apart.sum(1) / (HEADS - 1)).tolist()), "by head; from the other heads, 0 to 1"),
+        ReportRow(
+            "difference", tuple((apart.sum(1) / (count_of_heads - 1)).tolist()), "by head; from the other heads, 0 to 1"
+        ),
         ReportRow("leakage", (float(leaked.max()),) if len(leaked) else (), "largest weight on empty slots; must be 0"),
     ]

@@ -84,6 +84,7 @@ def _play_out(rows: Rows, manner: int, max_frames: int) -> None:
 
 
 BUILT_IN = {"teacher": QUANTISED, "teacher-full": IN_FULL, "random": RANDOM}
+SCRIPTED: Final = ("teacher", "teacher-full")  # every frame comes with their advice
 CHAMPIONS = {
     name: Path(__file__).parents[1] / "champions" / f"{name}.safetensors" for name in ("champion", "champion-visible")
 }
@@ -149,6 +150,20 @@ def score_figures(score: npt.NDArray[np.float64], level: npt.NDArray[np.int64], 
     }  # fmt: skip
 
 
+def play_seeded(
+    player: Player, *, games: int, seed: int, level: int = 1, cabinet: sim.Cabinet = sim.Cabinet(),
+    max_frames: int = MOST_FRAMES, threads: int = 1, moves: Moves | None = None,
+) -> Rows:  # fmt: skip
+    """The evaluation games of a seed, as they ended; `moves` as in `play`."""
+    parts = []
+    for first in range(0, games, BATCH):
+        count = min(BATCH, games - first)
+        rows = starts(count, seed=seed, level=level, cabinet=cabinet, domain=EVALUATION, first=first)
+        kept = None if moves is None else moves[first : first + BATCH]
+        parts.append(play(player, rows, max_frames=max_frames, threads=threads, moves=kept))
+    return np.concatenate(parts)
+
+
 def evaluate(
     name: str, *, games: int, seed: int = 1, level: int = 1, cabinet: sim.Cabinet = sim.Cabinet(),
     max_frames: int = MOST_FRAMES, threads: int = 1, player: Player | None = None, moves: Moves | None = None,
@@ -159,14 +174,10 @@ def evaluate(
     if max_frames < 1:
         raise ProtegeError(f"games are cut after at least one frame; got {max_frames}")
     began = time.perf_counter()
-    who = player or find_player(name)
-    parts = []
-    for first in range(0, games, BATCH):
-        count = min(BATCH, games - first)
-        rows = starts(count, seed=seed, level=level, cabinet=cabinet, domain=EVALUATION, first=first)
-        kept = None if moves is None else moves[first : first + BATCH]
-        parts.append(play(who, rows, max_frames=max_frames, threads=threads, moves=kept))
-    ended = np.concatenate(parts)
+    ended = play_seeded(
+        player or find_player(name), games=games, seed=seed, level=level, cabinet=cabinet, max_frames=max_frames,
+        threads=threads, moves=moves,
+    )  # fmt: skip
     score = words(ended, ram.SCORE).astype(np.float64)
     deaths = words(ended, ram.DEATHS, ram.DEATH_KINDS).sum(axis=0)
     return {

@@ -25,7 +25,8 @@ from protege.games.tempest.agents.attention import (
     Encoder,
     TokenEncoder,
 )
-from protege.games.tempest.agents.network import FEATURES, LaneFeatures, Values
+from protege.games.tempest.agents.lanes import FEATURES
+from protege.games.tempest.agents.network import LaneFeatures, Values
 from protege.games.tempest.task import observation as layout
 from protege.games.tempest.task.actions import ACTIONS, BUTTON_PAIRS, SPINNER_LEVELS
 from protege.games.tempest.task.env import TASK_VERSION, Frames

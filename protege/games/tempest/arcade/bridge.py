@@ -39,7 +39,8 @@ MOST_STRANGERS: Final = 64  # connections that have not greeted yet
 QUIET: Final = 0.05  # nobody more comes for so long, as a fraction of what a decision takes: then it is made
 MOST_GATHERING: Final = 0.25  # and after so long in any case
 SHOW_S: Final = 1 / 30  # between two pictures of a client, for a page
-MEASURED_BATCHES: Final = 8  # one in so many is timed
+HELD_LOOK_S: Final = 0.001  # between looks at whether replies may go out
+LONGEST_HOLD_S: Final = 2.0  # clients give a reply up after 3.5 s
 SUSPICIOUS: Final = 3  # connections in a row that sent a single frame
 NOTES_A_MINUTE: Final = 60  # a peer that comes and goes all the time cannot fill a terminal
 
@@ -59,6 +60,7 @@ class BridgeConfig:
     greeting_s: float = 5.0  # and one that does not greet for so long
     save_every_s: float = 60.0  # clients' wishes to save are passed on at most so often
     longest_game: int = 200_000  # frames after which a game counts as it stands
+    hold_s: float = 0.0  # replies wait at most so long for an agent that is not ready for more
     screens: Path | None = None  # the folder in which the clients' screens are kept, for a page to show
 
     def __post_init__(self) -> None:
@@ -69,6 +71,8 @@ class BridgeConfig:
                 f"listening at {self.host} lets other machines in: give a token that the clients must know, or the "
                 "addresses that are allowed; 127.0.0.1 is for this machine alone and needs neither"
             )
+        if not 0 <= self.hold_s <= LONGEST_HOLD_S:
+            raise ProtegeError(f"replies can wait 0 to {LONGEST_HOLD_S:g} s, else clients give up; got {self.hold_s:g}")
         self.networks()
 
     def is_local(self) -> bool:
@@ -122,10 +126,16 @@ class Agent:
         """What these clients shall do. The frames' arrays are used again for the next batch: copy what must last."""
         raise NotImplementedError
 
+    def is_ready(self) -> bool:
+        """Whether more may be played; until then replies wait, as long as the settings let them."""
+        return True
+
     def learn(self, steps: Steps) -> None: ...  # decisions whose outcome is known
     def finish(self, game: Game) -> None: ...  # a game has ended
     def save(self) -> None: ...  # a client asks for a checkpoint
     def note(self, text: str) -> None: ...  # something that a person should read
+    def leave(self, place: int) -> None: ...  # a client has gone
+    def look_around(self) -> None: ...  # ten times a second, whether anybody plays or not
 
 
 @dataclass(frozen=True)
@@ -140,7 +150,7 @@ class ClientStatus:
     frames: int  # packets so far
     refused: int  # packets that could not be used
     frames_per_s: float
-    latency_ms: float  # from its frame to our reply, lately
+    latency_ms: float  # from a frame's arrival to our reply, lately
     activity: str
     score: int
     level: int
@@ -155,7 +165,7 @@ class _Client:
         self.waits = False  # for a reply
         self.place = -1
         self.suffix = b""  # of every reply
-        self.since = self.heard = time.perf_counter()
+        self.since = self.heard = self.arrived = time.perf_counter()  # arrived: its last frame
         self.next_show = 0.0  # when its screen is to be renewed
         self.frames = self.refused = self.counted = 0
         self.rate = self.latency_ms = 0.0  # frames a second, and from a frame to its reply, lately
@@ -172,6 +182,7 @@ class Bridge:
         self.agent, self.config = agent, config
         self.tallies: Counter[str] = Counter()  # what happened how often
         self.batches = self.frames = 0
+        self.held_s = 0.0  # that replies waited for the agent, all together
         self._batch_s = 0.0  # what a decision with its replies takes, lately
         self._streams = Streams(config.most_clients, longest_game=config.longest_game)
         self._networks = config.networks()
@@ -181,7 +192,8 @@ class Bridge:
         self._steps: list[Steps] = []  # to be handed over when nobody waits
         self._single_frames: Counter[str] = Counter()  # by address: connections in a row that sent a single frame
         self._sent = np.zeros((config.most_clients, 3), np.int16)  # last commands
-        self._rates_at = time.perf_counter()
+        self._rates_at = self._looked_at = time.perf_counter()
+        self._held_from = 0.0  # since when replies wait for the agent, if they do
         self._next_save = 0.0
         self._notes_left = float(NOTES_A_MINUTE)
         self._stop = threading.Event()
@@ -239,12 +251,8 @@ class Bridge:
         try:
             next_look = 0.0
             while not self._stop.is_set():
-                for key, _ in self._selector.select(LOOK_AROUND_S):
-                    if key.data is None:
-                        self._accept()
-                    else:
-                        self._receive(key.data)
-                if self._waiting:
+                self._take_in(HELD_LOOK_S if self._waiting else LOOK_AROUND_S)
+                if self._waiting and not self._holds():
                     self._gather()
                     self._answer()
                 if self._steps:
@@ -264,6 +272,30 @@ class Bridge:
             self._selector.close()
             if self._screens is not None:
                 self._screens.close()
+
+    def _take_in(self, most_s: float) -> None:
+        """Read what has come, or what comes within so many seconds.
+
+        A frame that was there already came at some time after the last look: what is not known counts as waiting.
+        """
+        arrived, events = self._looked_at, self._selector.select(0)
+        if not events and most_s:
+            events = self._selector.select(most_s)
+            arrived = time.perf_counter()
+        self._looked_at = time.perf_counter()
+        for key, _ in events:
+            if key.data is None:
+                self._accept()
+            else:
+                self._receive(key.data, arrived)
+
+    def _holds(self) -> bool:
+        """Whether those who wait must wait on, because the agent is not ready for more."""
+        now = time.perf_counter()
+        if now - self._waiting[0].arrived >= self.config.hold_s or self.agent.is_ready():
+            return False
+        self._held_from = self._held_from or now
+        return True
 
     def _accept(self) -> None:
         for _ in range(MOST_STRANGERS):
@@ -291,14 +323,12 @@ class Bridge:
         quiet, most = QUIET * self._batch_s, MOST_GATHERING * self._batch_s
         while len(self._waiting) < len(self._clients) and now - last < quiet and now - began < most:
             before = len(self._waiting)
-            for key, _ in self._selector.select(0):
-                if key.data is not None and not key.data.waits:
-                    self._receive(key.data)
+            self._take_in(0)
             now = time.perf_counter()
             if len(self._waiting) > before:
                 last = now
 
-    def _receive(self, client: _Client) -> None:
+    def _receive(self, client: _Client, arrived: float) -> None:
         inbox = client.inbox
         try:
             count = client.socket.recv_into(inbox.room())
@@ -315,7 +345,7 @@ class Bridge:
                 if inbox.filled > size > 0:
                     raise wire.WireError("a second frame before the reply to the first")
                 if size == wire.FRAME.itemsize:
-                    client.waits = True
+                    client.waits, client.arrived = True, arrived
                     self._waiting.append(client)
                 elif size:
                     self._shrug(client, "wrong length")
@@ -362,6 +392,11 @@ class Bridge:
     def _answer(self) -> None:
         began = time.perf_counter()
         clients, self._waiting = self._waiting, []
+        if not clients:  # they left while others were waited for
+            return
+        if self._held_from:
+            self.held_s += sum(began - max(client.arrived, self._held_from) for client in clients)
+            self._held_from = 0.0
         packets, values = wire.decode(b"".join([client.inbox.view[: wire.FRAME.itemsize] for client in clients]))
         places = np.array([client.place for client in clients])
         for client in clients:
@@ -381,12 +416,11 @@ class Bridge:
         self._sent[places] = commands
         for client, command in zip(clients, commands.tolist(), strict=True):
             self._send(client, wire.REPLY.pack(*command) + client.suffix)
+        now = time.perf_counter()
+        for client in clients:
+            client.latency_ms += max(0.1, 1 / client.frames) * (1000 * (now - client.arrived) - client.latency_ms)
         self._show(began, clients, packets, asked)
-        took = time.perf_counter() - began
-        self._batch_s += 0.05 * (took - self._batch_s)
-        if self.batches % MEASURED_BATCHES == 0:
-            for client in clients:
-                client.latency_ms += 0.1 * (1000 * took - client.latency_ms)
+        self._batch_s += 0.05 * (time.perf_counter() - began - self._batch_s)
         self.batches += 1
         self.frames += len(clients)
 
@@ -397,12 +431,12 @@ class Bridge:
         commands = np.zeros((len(places), 3), np.int8)
         if len(frames.score):
             deciding = places[asked]
-            actions, actors, penalties = self.agent.decide(frames, deciding)
-            chosen = to_commands(actions, len(deciding))
-            if np.ndim(actions) == 2:
+            decided = self.agent.decide(frames, deciding)
+            chosen = to_commands(decided.actions, len(deciding))
+            if np.ndim(decided.actions) == 2:
                 chosen = wire.limited(chosen)
-                actions = joint_actions(chosen)
-            self._streams.decided(deciding, actions, actors, penalties)
+                decided = decided._replace(actions=joint_actions(chosen))
+            self._streams.decided(deciding, decided)
             commands[asked] = chosen
         return commands, asked
 
@@ -439,6 +473,9 @@ class Bridge:
         for steps in found:
             if len(steps.clients):
                 self.agent.learn(steps)
+        if self._streams.broken_off:
+            self.tallies["reset in mid-game"] += self._streams.broken_off
+            self._streams.broken_off = 0
         games, self._streams.finished = self._streams.finished, []
         for game in games:
             self.agent.finish(game)
@@ -462,6 +499,7 @@ class Bridge:
             if self._screens is not None:
                 here = self._clients.values()
                 self._screens.touch((client.place, client.greeting.name, client.rate) for client in here)
+        self.agent.look_around()
         self._notes_left = min(NOTES_A_MINUTE, self._notes_left + NOTES_A_MINUTE * LOOK_AROUND_S / 60)
 
     def _cut(self, place: int) -> None:
@@ -472,10 +510,13 @@ class Bridge:
         self._note(f"{client.describe()} {_FAREWELLS.get(why, f'was sent away: {why}')}{more}")
         self._selector.unregister(client.socket)
         client.socket.close()
+        if client.waits:
+            self._waiting.remove(client)
         if client.place < 0:
             self._strangers.remove(client)
             return
         del self._clients[client.place]
+        self.agent.leave(client.place)
         self._cut(client.place)
         self._suspect_reply_length(client)
 

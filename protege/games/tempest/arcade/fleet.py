@@ -58,6 +58,7 @@ class Settings:
     server: str | None = None
     token: str = ""
     start_level: int | None = None
+    overlay: bool = False
 
     def __post_init__(self) -> None:
         if self.start_level is not None and not 1 <= self.start_level <= START_LEVELS[-1]:
@@ -65,7 +66,7 @@ class Settings:
 
     def by_name(self) -> dict[str, str]:
         """Those that say something, as the scripts call them."""
-        return {name: str(value) for name, value in asdict(self).items() if value}
+        return {name: "yes" if value is True else str(value) for name, value in asdict(self).items() if value}
 
     def elsewhere(self, clients: int) -> str:
         """How to start the same on another machine."""

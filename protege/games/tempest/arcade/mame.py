@@ -4,10 +4,12 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from protege import ProtegeError
@@ -107,7 +109,8 @@ def find_rom_set(folders: Sequence[Path]) -> Path:
         also = f" (there is {', '.join(others)}, another version of the game)" if others else ""
         raise ArcadeError(
             f"no ROM set {ROM_SET} in {looked}{also}",
-            f"put your own {ROM_SET}.zip into {short_path(folders[0])}, or give its folder with --rom-path DIR",
+            f"put your own {ROM_SET}.zip into {short_path(folders[0])}, or give its folder with --rom-path DIR; "
+            "protege mame --demo needs none",
         )
     found = " and ".join(short_path(place) for place in places)
     if missing:
@@ -160,10 +163,12 @@ class Emulator:
     roms: tuple[Path, ...]  # folders
     visible: bool = False
     frameskip: int | None = None
+    unknown_roms: bool = False  # homemade: before a window MAME would wait for a key, as their checksums are wrong
 
-    def command(self, folder: Path, script: Path) -> list[str]:
-        """The command line of a client that keeps its files in `folder`."""
-        words = [str(self.mame), ROM_SET, "-noreadconfig", "-noplugins", "-skip_gameinfo", "-sound", "none"]
+    def command(self, folder: Path, script: Path | None) -> list[str]:
+        """The command line of a client that keeps its files in `folder`; without a script a person plays."""
+        words = [str(self.mame), ROM_SET, "-noreadconfig", "-noplugins", "-skip_gameinfo"]
+        words += ["-sound", "none"] if script or self.unknown_roms else []
         words += ["-rompath", ";".join(map(str, self.roms)), "-homepath", str(folder)]
         for kind in ("cfg", "nvram", "state", "snapshot", "diff"):
             words += [f"-{kind}_directory", str(folder / kind)]
@@ -173,7 +178,20 @@ class Emulator:
             words += ["-window", "-nomaximize", "-throttle"]
         else:
             words += ["-window", "-nomaximize", "-nothrottle", "-noautoframeskip", "-frameskip", str(self.frameskip)]
-        return [*words, "-autoboot_delay", "0", "-autoboot_script", str(script)]
+        if self.visible and self.unknown_roms:
+            words += ["-debug", "-debugger", "none"]  # skips that screen, and debugs nothing
+        return words if script is None else [*words, "-autoboot_delay", "0", "-autoboot_script", str(script)]
+
+    def play(self) -> None:
+        """A window for a person at the keyboard, until it is closed."""
+        if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+            raise ArcadeError("there is no display to open a window on", "start it on a desktop, or leave out --play")
+        with TemporaryDirectory(prefix="protege-mame-") as folder:
+            words = replace(self, visible=True).command(Path(folder), None)
+            done = subprocess.run(words, cwd=folder, capture_output=True, text=True, errors="replace")
+        if done.returncode:
+            said = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "it gave no reason")
+            raise ArcadeError(f"MAME ended with exit code {done.returncode}: {said}", "mend that and start again")
 
     def start(self, folder: Path, script: Path, environment: dict[str, str]) -> "subprocess.Popen[str]":
         """Start a client in a new folder; its output is a pipe."""

@@ -50,7 +50,10 @@ def play_clients(
     if "torch" in sys.modules:
         import torch
 
+        from protege.games.tempest.agents.compiled import quick
+
         torch.set_num_threads(1)  # a few games are too little work to share
+        player = quick(player)
     player.act(rehearse())  # so that the first client does not wait for compiled code
     playing = _Playing(name, player, tell)
     began = time.monotonic()

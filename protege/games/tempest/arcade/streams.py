@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from protege.games.tempest.arcade import wire
 from protege.games.tempest.rules import ram
+from protege.games.tempest.rules.levels import START_BONUSES
 from protege.games.tempest.task import observation as layout
 from protege.games.tempest.task.actions import joint_action, quantised
 from protege.games.tempest.task.env import Frames, new_frames
@@ -33,6 +34,7 @@ def _states(*those: int) -> Flags:
 
 
 _CONTROL: Final = _states(ram.PLAYING, ram.ZOOM)
+_OVER: Final = _states(ram.HIGH_SCORE_CHECK, ram.ENTER_INITIALS, ram.HIGH_SCORE_TABLE, ram.HIGH_SCORE_BOOM)
 _IN_GAME: Final = _states(
     ram.NEW_LIFE, ram.PLAYING, ram.LIFE_LOST, ram.GAME_OVER, ram.DELAY, ram.LEVEL_DONE, ram.ZOOM_IN, ram.NEW_LIFE_PAUSE,
     ram.ZOOM,
@@ -65,6 +67,7 @@ class Decisions(NamedTuple):
     actions: Any  # joint actions (clients,), or commands (clients, 3)
     actors: Any  # who chose them: numbers that come back in `Steps`
     penalties: Any = 0.0  # rewards for choosing them, which come back as well
+    advice: Any = None  # what the teacher would have done, where that is not the one inside the client: joint actions
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,9 @@ class Game:
 
 # Of a client's last decision: there is none; its outcome is not known; its outcome is known, but not its successor.
 _NONE, _AWAITED, _HELD = 0, 1, 2
-_ENDED, _TOO_LONG = 1, 2  # of a game
+_ENDED, _TOO_LONG, _BROKEN_OFF = 1, 2, 3  # of a game
+_MOST_GAIN: Final = 10_000  # points of one tick: a superzapper on seven fuseballs pays half of that
+_MOST_BONUS: Final = int(START_BONUSES[-1]) + _MOST_GAIN  # and of the one that pays the start bonus
 
 # What is known of a client.
 CLIENT: Final = np.dtype(
@@ -136,6 +141,20 @@ def _put_frame(client: Any, packet: Any, seen: Floats, frames: Frames, at: int) 
 
 
 @kernel
+def _begins_anew(client: Any, packet: Any) -> bool:
+    """Whether a machine in play was reset: its score has fallen, and not by going over a million.
+
+    Going over it takes no more points than a tick can pay, and no level is lost.
+    """
+    gained = np.int64(packet["score"]) - client["shown"]
+    if gained >= 0:
+        return False
+    gained += wire.SCORE_WRAP
+    pays_bonus = client["state"] == ram.LEVEL_DONE and client["bonus"] == 0 and packet["score"] > 0
+    return np.int64(packet["level"]) + 1 < client["level"] or gained > (_MOST_BONUS if pays_bonus else _MOST_GAIN)
+
+
+@kernel
 def _follow_game(client: Any, packet: Any, control: bool, in_game: bool) -> None:
     """Score that never wraps, start bonus apart, frames and deaths; a game that begins."""
     shown = np.int64(packet["score"])
@@ -174,11 +193,12 @@ def _take(
         control = real and _CONTROL[state] and values[i, layout.PLAYER_ALIVE] > 0.5 and not lost
         follows = np.int64(packet["counter"]) == (client["counter"] + 1) & 0xFFFF
         stage, ended = client["stage"], False
+        anew = client["playing"] and in_game and _begins_anew(client, packet)
         if stage == _AWAITED and follows:
             client["objective"], client["subjective"] = packet["objective"], packet["subjective"]
             client["terminated"] = 1 if lost else 0
             stage, ended = _HELD, lost
-        cut = stage != _NONE and not ended and not (follows and in_game)
+        cut = stage != _NONE and not ended and not (follows and in_game and not anew)
         if ended or cut or (stage == _HELD and control):
             _put_step(client, place, seen[place], ended, cut, steps, told)
             told += 1
@@ -186,7 +206,11 @@ def _take(
         if cut:
             client["stream"] = next_stream
             next_stream += 1
-        games[i] = _ENDED if client["playing"] and not in_game else 0
+        games[i] = 0
+        if client["playing"] and (anew or not in_game):
+            games[i] = _ENDED if not anew and (_OVER[state] or client["state"] == ram.GAME_OVER) else _BROKEN_OFF
+        if games[i] == _BROKEN_OFF:
+            client["playing"] = client["counted"] = 0
         _follow_game(client, packet, control, in_game)
         if client["counted"] and client["frames"] > longest:
             games[i] = _TOO_LONG
@@ -220,6 +244,7 @@ class Streams:
         self.seen = np.zeros((places, VALUES), np.float32)  # where the last decision was made
         self.longest_game = longest_game
         self.finished: list[Game] = []  # since whoever is interested last looked and emptied it
+        self.broken_off = 0  # games that ended in a reset: nobody's result
         self.save_asked = False  # by any client, since it was last looked at and set back
         self._frames: dict[int, Frames] = {}  # by number of clients: used again and again, as those of the simulator
         self._asked, self._games = np.zeros(places, np.bool_), np.zeros(places, np.uint8)
@@ -251,7 +276,7 @@ class Streams:
         )  # fmt: skip
         self.save_asked |= saves > 0
         for i in np.flatnonzero(games).tolist() if over else ():
-            self._finish(int(places[i]), truncated=bool(games[i] == _TOO_LONG))
+            self._finish(int(places[i]), int(games[i]))
         self._random.random(out=frames.uniform)
         if told < count:
             steps = Steps._make([part[:told] for part in steps])
@@ -259,18 +284,23 @@ class Streams:
             frames = Frames._make([part[:looked] for part in frames])
         return steps, asked, frames
 
-    def decided(self, places: Places, actions: npt.ArrayLike, actors: npt.ArrayLike, penalties: npt.ArrayLike) -> None:
-        """The joint actions these clients were told, who chose them, and what that costs."""
-        self.clients["action"][places] = actions
-        self.clients["actor"][places] = actors
-        self.clients["penalty"][places] = penalties
+    def decided(self, places: Places, decided: Decisions) -> None:
+        """The joint actions these clients were told, who chose them, what that costs, and who advised what."""
+        self.clients["action"][places] = decided.actions
+        self.clients["actor"][places] = decided.actors
+        self.clients["penalty"][places] = decided.penalties
+        if decided.advice is not None:
+            self.clients["advice"][places] = decided.advice
 
     def _renumber(self, place: int) -> None:
         self.clients[place]["stream"] = self._next_stream
         self._next_stream += 1
 
-    def _finish(self, place: int, truncated: bool) -> None:
-        client = self.clients[place]
+    def _finish(self, place: int, how: int) -> None:
+        client, truncated = self.clients[place], how == _TOO_LONG
+        if how == _BROKEN_OFF:
+            self.broken_off += 1
+            return
         if client["counted"]:
             names = ("score", "bonus", "level", "start_level", "frames", "deaths")
             score, bonus, level, start, frames, deaths = (int(client[name]) for name in names)

@@ -7,7 +7,6 @@ import socket
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
@@ -18,35 +17,40 @@ from typing import Any
 import numpy as np
 import torch
 
+from protege.games.tempest.agents.compiled import quick
 from protege.games.tempest.agents.network import Pupil, ValueNetwork
 from protege.games.tempest.agents.rainbow import RainbowPupil
 from protege.games.tempest.arcade import wire
 from protege.games.tempest.arcade.bridge import Agent, Bridge, BridgeConfig, step_back
-from protege.games.tempest.arcade.streams import Decisions, Steps
+from protege.games.tempest.arcade.streams import Decisions
 from protege.games.tempest.benchmarks.replay import filled_replay, new_learner, update
 from protege.games.tempest.benchmarks.simulator import taught_games
 from protege.games.tempest.task import observation as layout
 from protege.games.tempest.task.observation import decode
+from protege.games.tempest.training.bridge_process import PUPIL, BridgeProcess, Setup
 from protege.learn.rainbow import RainbowConfig
 from protege.learn.replay import Actor, Replay
 from protege.slices import Child, Figures, medians
 
-LOOP_S = 0.0002
-Playing = Callable[[int, float], Figures]  # so many clients for so many seconds: `fps`, `p50_ms` and `p99_ms`
+Playing = Callable[[int, float], Figures]  # so many clients for so many seconds: `fps`, `p50_ms`, `p99_ms` and more
 
 
 def bridge(seconds: float, counts: tuple[int, ...] = (1, 8, 16, 36), stored: int = 100_000) -> Figures:
     """Frames per second that arcade clients get answered, and how long they wait for a reply, as they see it.
 
-    At 16 clients: a server that only answers zeros, beside the bridge with a policy that costs nothing and with a
-    network of 62,000 weights. Then `fps_N`, `p50_ms_N` and `p99_ms_N` with the Rainbow network while it learns
-    from what comes, and the same with `_no_training` while it does not. All clients live in one other process, and cost
-    about as much as the server that answers zeros.
+    At 16 clients: a server that only answers zeros, beside the bridge in this process with a policy that costs nothing
+    and with a network of 62,000 weights. Then `fps_N`, `p50_ms_N` and `p99_ms_N` as in a training, where the bridge has
+    a process of its own and its Rainbow network learns from what comes, and the same with `_no_training` while it does
+    not; `cpu_us_N` is the bridge's processor time for one decision, which other programs disturb less. All clients live
+    in one more process.
     """
     torch.set_num_threads(1)
     small = Pupil(ValueNetwork((128, 128)).eval())
-    with TemporaryDirectory() as folder, closing(Child(arcade_clients)) as clients:
-        servers = _Servers(clients, Path(folder), filled_replay(stored))
+    with (
+        TemporaryDirectory() as folder,
+        closing(Child(arcade_clients)) as clients,
+        closing(_Servers(clients, Path(folder), filled_replay(stored))) as servers,
+    ):
         first: dict[str, Playing] = {
             "do_nothing_{}_16": servers.zeros,
             "trivial_{}_16": partial(servers.player, lambda frames: np.zeros(len(frames.score), np.int64)),
@@ -74,17 +78,13 @@ def _take_turns(sides: dict[str, Playing], clients: int, seconds: float) -> Figu
 
 
 class _Player(Agent):
-    """Lets one policy play, and leaves what comes of it to whoever learns."""
+    """Lets one policy play, and learns nothing."""
 
-    def __init__(self, act: Callable[[Any], Any], arrived: deque[Steps] | None = None) -> None:
-        self.act, self.arrived = act, arrived
+    def __init__(self, act: Callable[[Any], Any]) -> None:
+        self.act = act
 
     def decide(self, frames: Any, clients: Any) -> Decisions:
         return Decisions(self.act(frames), Actor.PUPIL)
-
-    def learn(self, steps: Steps) -> None:
-        if self.arrived is not None:
-            self.arrived.append(steps)
 
 
 class _Servers:
@@ -92,6 +92,12 @@ class _Servers:
 
     def __init__(self, clients: Child, folder: Path, memory: Replay) -> None:
         self.clients, self.folder, self.memory = clients, folder, memory  # `folder` is for the clients' screens
+        self.learner, self.dice = new_learner(RainbowConfig(acting_every=25)), np.random.default_rng(1)
+        setup, player = Setup(BridgeConfig(port=0, screens=folder), "benchmark"), RainbowPupil(self.learner.acting)
+        self.server = BridgeProcess(setup, quick(player), tell=lambda note: None, save=lambda: None)
+
+    def close(self) -> None:
+        self.server.close()
 
     def _play(self, port: int, count: int, seconds: float) -> Figures:
         found: Figures = json.loads(self.clients.ask(f"{port} {count} {seconds}"))
@@ -107,42 +113,36 @@ class _Servers:
         return found
 
     def player(self, act: Callable[[Any], Any], count: int, seconds: float) -> Figures:
-        with self._bridge(_Player(act)) as server:
+        """A bridge in a thread of this process, with a policy that learns nothing."""
+        with Bridge(_Player(act), BridgeConfig(port=0, screens=self.folder)) as server:
             return self._play(server.port, count, seconds)
 
-    def _bridge(self, player: _Player) -> Bridge:
-        return Bridge(player, BridgeConfig(port=0, screens=self.folder))
-
     def rainbow(self, training: bool, count: int, seconds: float) -> Figures:
-        """The bridge with the Rainbow network, which learns meanwhile or not."""
-        learner = new_learner(RainbowConfig())
-        dice, over = np.random.default_rng(1), threading.Event()
-        arrived: deque[Steps] = deque()  # as in a training: the bridge's thread leaves the memory to whoever learns
-
-        def act(frames: Any) -> Any:
-            return RainbowPupil(learner.acting).act(frames)
+        """The bridge as a training has it, in a process of its own with the Rainbow network, which learns or not."""
+        learner, server, over = self.learner, self.server, threading.Event()
 
         def learn() -> None:
-            step_back()
+            if training:
+                step_back()
+            playing = learner.acting
             while not over.is_set():
-                while arrived:
-                    steps = arrived.popleft()
-                    self.memory.add(
-                        steps.clients, steps.observations, steps.actions, steps.rewards, steps.terminated,
-                        steps.truncated, steps.actors, steps.advice,
-                    )  # fmt: skip
-                update(learner, self.memory, dice)
+                for transitions in server.fetch(0 if training else 256, 0.1).transitions:
+                    self.memory.add(*transitions)
+                if training:
+                    update(learner, self.memory, self.dice)
+                if learner.acting is not playing:
+                    playing = learner.acting
+                    server.install(PUPIL, learner.updates, quick(RainbowPupil(playing)))
 
-        if not training:
-            return self.player(act, count, seconds)
-        with self._bridge(_Player(act, arrived)) as server:
-            thread = threading.Thread(target=learn, daemon=True)
-            began = time.perf_counter()
-            thread.start()
-            found = self._play(server.port, count, seconds)
-            over.set()
-            thread.join()
-            return found | {"updates_per_s": learner.updates / (time.perf_counter() - began)}
+        before, updates, began = server.status(), learner.updates, time.perf_counter()
+        thread = threading.Thread(target=learn, daemon=True)
+        thread.start()
+        found = self._play(server.port, count, seconds)
+        over.set()
+        thread.join()
+        after, took = server.status(), time.perf_counter() - began
+        found["cpu_us"] = 1e6 * (after.cpu_s - before.cpu_s) / max(1, after.frames - before.frames)
+        return found | ({"updates_per_s": (learner.updates - updates) / took} if training else {})
 
 
 def _answer_zeros(listener: Any, count: int) -> None:
@@ -183,13 +183,11 @@ def arcade_clients() -> None:
             watch.register(client, selectors.EVENT_READ, number)
             sent_at.append(time.perf_counter())
             client.sendall(wire.PLAIN_GREETING + packets[number][0])
-        turns, waits = [0] * int(count), []
+        turns, waits, idle = [0] * int(count), list[float](), time.process_time()
         began = time.perf_counter() + 0.2  # the first frames find everything cold
         now = began
         while now < began + seconds:
-            # As the client in MAME waits: in a loop for a moment, and then asleep.
-            events = watch.select(0)
-            for key, _ in events or watch.select(None if time.perf_counter() - now > LOOP_S else 0):
+            for key, _ in watch.select():
                 client, number = key.fileobj, key.data  # type: ignore[assignment]
                 fire, zap, spinner = client.recv(3)
                 now = time.perf_counter()
@@ -203,10 +201,12 @@ def arcade_clients() -> None:
                 client.send(packet)
                 if now < began:
                     waits.clear()
+                    idle = time.process_time()
+        spent = time.process_time() - idle
         for key in list(watch.get_map().values()):
             key.fileobj.close()  # type: ignore[union-attr]
         took = np.array(waits)
-        found = {"fps": len(took) / (now - began)}
+        found = {"fps": len(took) / (now - began), "client_cpu_us": 1e6 * spent / len(took)}
         found |= {f"p{percent}_ms": 1000 * float(np.percentile(took, percent)) for percent in (50, 99)}
         print(json.dumps(found), flush=True)
 

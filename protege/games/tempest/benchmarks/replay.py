@@ -1,6 +1,7 @@
 """The Rainbow learner: its update beside a bare pass, its replay beside a plain one."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def rainbow_update(seconds: float, stored: int = 1_000_000) -> Figures:
     to_logits = torch.randn(network(torch.from_numpy(observation)).shape)
     pupil = RainbowPupil(network.frozen())
 
-    def updating(threads: int = 1, **options: bool) -> Callable[[], object]:
+    def updating(threads: int = 1, **options: Any) -> Callable[[], object]:
         learner = new_learner(config, threads, **options)
         return lambda: update(learner, memory, random)
 
@@ -61,10 +62,9 @@ def rainbow_update(seconds: float, stored: int = 1_000_000) -> Figures:
     return figures | {"batch": config.batch, "replay": len(memory)}
 
 
-def new_learner(config: RainbowConfig, threads: int = 1, **options: bool) -> Rainbow:
+def new_learner(config: RainbowConfig, threads: int = 1, **options: Any) -> Rainbow:
     """A Rainbow learner with the network of a training, or one with these options."""
-    network = build_network(shape_of(NetworkConfig(**options), config))
-    return Rainbow(network, config, factors=FACTORS, threads=threads)
+    return Rainbow(build_network(shape_of(NetworkConfig(**options), config)), config, factors=FACTORS, threads=threads)
 
 
 def update(learner: Rainbow, memory: Replay, random: np.random.Generator) -> None:
@@ -123,7 +123,7 @@ class _PlainReplay:
             nodes += right
         slots = nodes - self.leaves
         weight = (min(self.position, self.capacity) * self.sums[nodes] / total) ** -beta
-        return [slots, weight / weight.max(), *(array[slots] for array in self.arrays)]
+        return [*(array[slots] for array in self.arrays), weight / weight.max(), slots]
 
 
 def _played(games: int, rounds: int) -> tuple[npt.NDArray[Any], ...]:
@@ -160,22 +160,16 @@ def replay(seconds: float, capacity: int = 15_000_000) -> Figures:
         for i in range(rounds):
             memory.add(streams, observations[i], actions, rewards[i], terminated[i], never, actors)
 
-    def draw() -> None:
+    def draw(replay: Replay | _PlainReplay) -> None:
         for _ in range(20):
-            batch = memory.sample(256, 0.4, random)
-            memory.update(batch.handle, random.random(256))
+            replay.update(replay.sample(256, 0.4, random)[-1], random.random(256))
 
     def plain_add() -> None:
         for i in range(rounds):
             plain.add(observations[i], following[i], actions, rewards[i], terminated[i])
 
-    def plain_draw() -> None:
-        for _ in range(20):
-            batch = plain.sample(256, 0.4, random)
-            plain.update(batch[0], random.random(256))
-
     add()  # compile
-    draw()
+    draw(memory)
     memory.flush()
     resident = psutil.Process().memory_info().rss
     steps = rounds * count
@@ -184,7 +178,8 @@ def replay(seconds: float, capacity: int = 15_000_000) -> Figures:
     resident = psutil.Process().memory_info().rss - resident
     while plain.position < plain.capacity:
         plain_add()  # untimed
-    draws = alternate({"ours": timed(draw, 20, cpu["draw"]), "plain": timed(plain_draw, 20)}, seconds)
+    ours, theirs = timed(partial(draw, memory), 20, cpu["draw"]), timed(partial(draw, plain), 20)
+    draws = alternate({"ours": ours, "plain": theirs}, seconds)
     adds = alternate({"ours": timed(add, steps), "plain": timed(plain_add, steps)}, seconds)
     return {
         "sample_ms": 1000 / draws["ours"], "sample_ms_quiet": 1000 / draws["ours_quiet"],

@@ -70,10 +70,10 @@ def tempest_sim(seconds: float) -> Figures:
 
     def in_step() -> None:
         for command in commands:
-            sim.step_games(rows, 0, GAMES, command, True)
+            sim.play_games(rows, command[None], True)
 
     sides = {
-        "sim_frames_per_s": counted(rows, restore, lambda: sim.replay_games(rows, moves)),
+        "sim_frames_per_s": counted(rows, restore, lambda: sim.play_games(rows, moves, True)),
         "sim_frames_per_s_in_step": counted(rows, restore, in_step),
         "all_frames_per_s": everything(one),
         "all_frames_per_s_2_threads": everything(taught_games(GAMES, threads=2)),

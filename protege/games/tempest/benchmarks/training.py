@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from protege.dashboard.process import READY, ServerProcess
+from protege.cli.page import READY, ServerProcess
 from protege.games.tempest.training.config import PRESETS, TempestConfig
 from protege.games.tempest.training.trainer import TRAINER
 from protege.runs.run import Training

@@ -50,13 +50,12 @@ class HighScores:
         place = 1 + sum(1 for line in self.best() if line.score >= score)
         return place if score > 0 and place <= self.MOST else None
 
-    def add(self, line: Best) -> list[Best]:
+    def add(self, line: Best) -> None:
         with self._turn:
             table = sorted([*self.best(), line], key=lambda best: -best.score)[: self.MOST]
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with replacing(self.path) as draft:
                 draft.write_bytes(msgspec.json.format(msgspec.json.encode(table), indent=2) + b"\n")
-            return table
 
 
 class HumanGame:

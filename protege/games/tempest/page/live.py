@@ -308,8 +308,7 @@ class ArcadeGames(_Unsteered):
 
 
 def _name(screen: Screen) -> str:
-    name: str = screen["name"].decode(errors="replace")  # may have been cut within a letter
-    return name
+    return str(screen["name"].decode(errors="replace"))  # may have been cut within a letter
 
 
 class Film:

@@ -55,9 +55,7 @@ class TempestViews:
         return kind in ("watch", "arcade")
 
     def open(self, kind: str, settings: Mapping[str, str]) -> LiveGames | ArcadeGames | Film | HumanGame:
-        """A live view: `watch` (player, games, level), `film` (player, and seed, game, level or recording), `play`, or
-        `arcade` (server, games).
-        """
+        """`watch` (player, games, level), `arcade` (server, games), `film` (player; recording or seed), `play`."""
         level = _number(settings, "level", 1, 1, LAST_LEVEL)
         match kind:
             case "watch":

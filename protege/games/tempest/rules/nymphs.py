@@ -185,10 +185,7 @@ def move_nymphs_singly(row: Row) -> None:
 
 @kernel
 def move_nymphs(row: Row) -> None:
-    """Count the waiting enemies down, turn them around the far end, and convert those whose time is up.
-
-    Eight at a time, unless one of them gets to the end of its wait or of its turning.
-    """
+    """Count the waiting enemies down, turn them around the far end, and convert those whose time is up."""
     if row[ram.NYMPHS_LEFT] == 0:
         return  # every timer is 0
     in_play = (get(row, ram.ENEMIES_IN_TUBE) + get(row, ram.ENEMIES_ON_RIM)) & 0xFF
@@ -196,6 +193,7 @@ def move_nymphs(row: Row) -> None:
     if not blocked:
         for group in range(0, ram.NYMPH_COUNT, 8):
             timers = ram.get_word(row, ram.NYMPH_TIMER + group)
+            # Eight at a time, unless one of them gets to the end of its wait or of its turning.
             if ram.equal_bytes(timers, np.uint64(1)) | ram.equal_bytes(timers, np.uint64(0x40)) != 0:
                 move_nymphs_singly(row)
                 return

@@ -1,8 +1,8 @@
 """The rules of Tempest: many games at once, each one a row of memory (see ram.py).
 
 `tick` is one pass of the machine's main loop over one row; the modules it calls hold its parts, in the machine's order.
-`step_games` advances a batch: one frame each (a tick in which the player has control) and, if asked, the ticks up to
-the next one. Rows in, rows out: a game's future depends on its row and its controls alone.
+Rows in, rows out: a game's future depends on its row and its controls alone. A frame is a tick in which the player has
+control.
 """
 
 from dataclasses import dataclass
@@ -21,8 +21,7 @@ from protege.games.tempest.rules.ram import Row, Rows, get
 from protege.games.tempest.rules.states import accept_start, enter_tube, run_other_state, wait_for
 from protege.kernels import kernel
 
-Command = npt.NDArray[np.int8]  # (3,): fire, zap, spinner
-Commands = npt.NDArray[np.int8]  # (games, 3)
+Commands = npt.NDArray[np.int8]  # (games, 3): fire, zap, spinner
 
 _BLAST_LIMIT: Final = np.array([16, 21, 32, 32, 32, 16], np.int64)
 
@@ -55,8 +54,7 @@ def fall(row: Row) -> None:
         if depth != 0:
             row[ram.ENEMY_DEPTH + slot] = depth + 15 if depth + 15 < ram.FAR_END else 0
     if row[ram.LIVES] == 1:
-        camera = ram.get_pair(row, ram.CAMERA_HIGH, ram.CAMERA_LOW) - 0x20
-        ram.put_pair(row, ram.CAMERA_HIGH, ram.CAMERA_LOW, camera)
+        ram.put_pair(row, ram.CAMERA_HIGH, ram.CAMERA_LOW, ram.get_pair(row, ram.CAMERA_HIGH, ram.CAMERA_LOW) - 0x20)
         fallen = row[ram.CAMERA_HIGH] == 0xFA
     else:
         depth = get(row, ram.PLAYER_DEPTH) + 15
@@ -220,35 +218,23 @@ def is_over(row: Row) -> bool:
 
 
 @kernel
-def play_frame(row: Row, command: Command, fast_forward: bool) -> None:
-    """One tick with a command (3,) and, if asked, those up to the next frame."""
-    fire_down, zap_down = command[0] != 0, command[1] != 0
-    spinner: int = np.int64(command[2])  # type: ignore[assignment]
-    while True:  # one call for both kinds of tick: the compiler keeps one copy of the rules
-        step_game(row, fire_down, zap_down, False, spinner)
-        if not fast_forward or ram.in_control(row) or is_over(row):
-            break
-        fire_down, zap_down, spinner = False, False, 0
+def play_games(rows: Rows, commands: Commands, fast_forward: bool) -> None:
+    """Commands (ticks, games, 3) that are known beforehand, game by game: each stays in the nearest cache meanwhile.
 
-
-@kernel
-def step_games(rows: Rows, first: int, last: int, commands: Commands, fast_forward: bool) -> None:
-    """One tick of games first..last-1 with commands (games, 3: fire, zap, spinner); finished games stand still."""
-    for g in range(first, last):
-        if not is_over(rows[g]):
-            play_frame(rows[g], commands[g], fast_forward)
-
-
-@kernel
-def replay_games(rows: Rows, commands: Commands) -> None:
-    """Commands (frames, games, 3) that are known beforehand, fast-forwarded, one game after the other.
-
-    The same as so many calls of `step_games`, but a game stays in the processor's nearest cache while it is played.
+    With `fast_forward` a command is for a frame, and the ticks up to the next one pass. Finished games stand still.
     """
     for g in range(len(rows)):
-        for t in range(len(commands)):
-            if not is_over(rows[g]):
-                play_frame(rows[g], commands[t, g], True)
+        row = rows[g]
+        for t in range(0 if is_over(row) else len(commands)):
+            fire_down, zap_down = commands[t, g, 0] != 0, commands[t, g, 1] != 0
+            spinner: int = np.int64(commands[t, g, 2])  # type: ignore[assignment]
+            while True:  # one call for both kinds of tick: the compiler keeps one copy of the rules
+                step_game(row, fire_down, zap_down, False, spinner)
+                if not fast_forward or ram.in_control(row) or is_over(row):
+                    break
+                fire_down, zap_down, spinner = False, False, 0
+            if is_over(row):
+                break
 
 
 @dataclass(frozen=True)
@@ -271,9 +257,9 @@ class Cabinet:
             raise ProtegeError(f"difficulty must be one of {', '.join(levels.DIFFICULTIES)}; got {self.difficulty!r}")
 
 
-def reseed(row: Row, seed: int, player_seed: int | None = None) -> None:
+def reseed(row: Row, seed: int) -> None:
     ram.put_word(row, ram.GAME_STREAM, np.uint64(seed))
-    ram.put_word(row, ram.PLAYER_STREAM, np.uint64(seed ^ 0x5DEECE66D if player_seed is None else player_seed))
+    ram.put_word(row, ram.PLAYER_STREAM, np.uint64(seed ^ 0x5DEECE66D))
 
 
 def power_on(cabinet: Cabinet = Cabinet(), seed: int = 0) -> Row:

@@ -41,6 +41,8 @@ _TURNS: Final = np.array([0] + [round(min(0.9, 0.3 + 0.05 * d) * 32) for d in ra
 # Joint actions by fire, zap and the spinner's byte.
 _JOINT: Final = np.full((2, 2, 256), -1, np.int64)
 _JOINT[ACTIONS[:, 0], ACTIONS[:, 1], ACTIONS[:, 2].astype(np.int64) & 255] = np.arange(len(ACTIONS))
+# The level nearest to each of the spinner's bytes.
+_NEAREST: Final = SPINNER_LEVELS[np.abs(np.arange(256).astype(np.int8)[:, None] - SPINNER_LEVELS.astype(int)).argmin(1)]
 
 
 @kernel
@@ -64,6 +66,12 @@ def joint_action(fire: int, zap: int, spinner: int) -> int:
 def joint_actions(commands: Commands) -> Ints:
     """Commands (games, 3) as joint actions, -1 where the spinner is none of the 11 levels."""
     return _JOINT[commands[:, 0], commands[:, 1], commands[:, 2].astype(np.int64) & 255]
+
+
+def nearest_actions(commands: Commands) -> Ints:
+    """The joint actions that come nearest to commands (games, 3), whatever turns they make."""
+    levels = _NEAREST[commands[:, 2].astype(np.int64) & 255].astype(np.int64)
+    return _JOINT[(commands[:, 0] != 0).astype(np.int64), (commands[:, 1] != 0).astype(np.int64), levels & 255]
 
 
 def zaps(actions: Ints) -> npt.NDArray[np.bool_]:

@@ -79,8 +79,7 @@ _WIDTH: Final = 0.93  # of a character and the gap behind it; they are 1 high
 
 def _lines(*strokes: Sequence[complex]) -> Points:
     """Pen strokes -> start and end of every line."""
-    ends = [point for stroke in strokes for pair in zip(stroke, stroke[1:]) for point in pair]
-    return np.array(ends, np.complex128)
+    return np.array([p for stroke in strokes for pair in zip(stroke, stroke[1:]) for p in pair], np.complex128)
 
 
 @lru_cache(maxsize=512)
@@ -123,7 +122,7 @@ _SPLASH: Final = _lines([cmath.rect(0.55 if i % 2 else 1.0, math.pi * i / 8) for
 
 # Room left for the tube between the figures above and the picture's edge; the claw sticks out a little further.
 _LEFT, _RIGHT, _BOTTOM, _TOP = -0.88, 0.88, -0.82, 0.72
-_FAINTEST: Final = 0.12  # weight that is drawn
+_FAINTEST: Final = 0.12  # weight that is drawn: no eye would see less
 _NEAR: Final = 5.0  # nothing nearer to the eye than this is drawn
 _OUTLINES: Final = levels.TUBE_POINTS[:, :16] + 1j * levels.TUBE_POINTS[:, 16:32]  # (shapes, corners)
 
@@ -486,10 +485,7 @@ def vectors(row: NDArray[np.uint8]) -> Picture:
 
 
 def gaze(row: NDArray[np.uint8], weights: NDArray[np.float32]) -> Picture:
-    """What a player attends to: lines from lanes at the rim to enemies, as bright as the weights (lanes, slots) are.
-
-    Those of the player's own lane are yellow. Weights that no eye would see are left out.
-    """
+    """What a player attends to: lines from lanes at the rim to enemies, as bright as the weights (lanes, slots) are."""
     scene = _Scene(row.astype(np.uint8, copy=False).tobytes())
     scene.flat(_lines([0, 0]), WHITE, 0.0)  # a picture has at least one line
     for slot in range(ram.ENEMY_COUNT):

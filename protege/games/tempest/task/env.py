@@ -117,14 +117,11 @@ SPIN: Final = 200_000  # looks at a signal before a helper goes to sleep: about 
 def _serve(
     rows: Rows, first: int, last: int, commands: Commands, rules: int, frames: Frames, given: Signal, finished: Signal
 ) -> None:
-    """Play each step that is given, until dismissed or nothing came for a while.
-
-    The write to finished[1] keeps the compiler from looking at the signal only once.
-    """
+    """Play each step that is given, until dismissed or nothing came for a while."""
     looks = 0
     while looks <= SPIN and given[1] == 0:
         if given[0] == finished[0]:
-            finished[1] += 1
+            finished[1] += 1  # or the compiler would look at the signal only once
             looks += 1
         else:
             _advance(rows, first, last, commands, rules, frames)

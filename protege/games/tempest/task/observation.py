@@ -235,9 +235,7 @@ def _observe_no_enemy(slot: int, out: Values) -> None:
 def _lane_scale(row: Row) -> LaneScale:
     """Shift, mask and base that turn a lane into an index of _LANES, so that the tube is looked at once."""
     lane = get(row, ram.PLAYER_LANE) & 15
-    if row[ram.OPEN] == 0:
-        return 7 - lane, 15, 8
-    return 15 - lane, 31, 0
+    return (7 - lane, 15, 8) if row[ram.OPEN] == 0 else (15 - lane, 31, 0)
 
 
 @kernel

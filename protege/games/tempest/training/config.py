@@ -1,12 +1,13 @@
 """The settings of a training on Tempest, and presets for them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal
 
 import torch
 import tyro
 
 from protege import ProtegeError
+from protege.games.tempest.agents.players import SCRIPTED
 from protege.games.tempest.agents.rainbow import NetworkConfig
 from protege.games.tempest.training.simulator import StartConfig
 from protege.learn.optimise import find_device
@@ -48,6 +49,7 @@ class RainbowTraining(NetworkConfig, RainbowConfig):
     zap_penalty: float = -0.05  # reward for a zap that is not let through, paid with the next frame
     warm_frames: int = 100_000  # frames played by the teacher alone, at the start
     warm_updates: int = 1_000  # updates from these alone, before the pupil plays
+    reply_delay: float = 0.5  # seconds that replies to arcade clients wait for due updates, at most; 0 for never
     # save the replay with the checkpoints, so that a resumed run has it (rainbow)
     save_replay: Annotated[bool, tyro.conf.arg(prefix_name=False)] = False
 
@@ -60,6 +62,14 @@ class TempestConfig:
     frames: int = 0  # budget in frames instead of minutes, also of the whole run; 0 for none
     seed: int = 1  # of the games, the network and the exploration
     learner: Literal["pqn", "rainbow"] = "pqn"  # pqn has no replay and is the fastest on a simulator; rainbow has one
+    # Whose advice the pupil learns from: teacher, champion, the name of a run, the path of a checkpoint, or your own
+    # package.module:Class
+    teacher: str = "teacher"
+    # Whose weights the training begins with: champion, the name of a run or the path of a checkpoint. Another kind of
+    # network is distilled into the one asked for. Nothing is learned from the scripted teacher then.
+    start_from: str = ""
+    start_rate: float = 0.1  # with --start-from: multiple of the learning rate
+    distil_frames: int = 1_000_000  # with --start-from and another network: frames over which it is distilled
     visible_only: bool = False  # hide the 16 counters that a person at the machine cannot see
     shaping: float = 0.0  # fraction of the lane-safety reward that is added to the points
     pqn: PQNTraining = PQNTraining()
@@ -68,6 +78,8 @@ class TempestConfig:
     eval_games: int = 60  # held-out games of an evaluation
     eval_frames: int = 25_000  # frames after which these games are truncated
     eval_seconds: float = 60.0  # least time between evaluations
+    client_games: int = 16  # games of an evaluation on arcade clients, and as many of whoever it is compared with
+    client_share: int = 8  # one in so many of their games is played for that while an evaluation is under way
     eval_every: int = 2_000_000  # frames between evaluations of a deterministic run, which ignores the clock
     autosave_seconds: float = 60.0  # time between checkpoints
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"  # where rainbow learns; auto: a GPU if there is one
@@ -99,8 +111,8 @@ PRESETS: Final = {
     ),
     # Rainbow judged by frames, which emulators make dear. Teacher, cloning and random moves let go after 300,000 real
     # frames, whatever the budget is; only the learning rate falls with it. Samples are drawn uniformly: priorities cost
-    # a quarter of the score here (LOG.md). The support fits the returns of this game, with atoms 1 apart, and the player
-    # that is measured is an average of the weights.
+    # a quarter of the score here (LOG.md). The support fits the returns of this game, with atoms 1 apart, and the
+    # player that is measured is an average of the weights.
     "laptop": TempestConfig(
         rainbow=RainbowTraining(
             learning_rate=2.5e-4,
@@ -153,6 +165,22 @@ PRESETS: Final = {
 }
 
 
+def settled(config: TempestConfig) -> TempestConfig:
+    """Settings that spoil nothing of what a pupil can do that does not begin from nothing.
+
+    No warm start, few random moves from the first frame on, and no advice of the scripted teacher.
+    """
+    if not config.start_from:
+        return config
+    r, p = config.rainbow, config.pqn
+    rainbow = replace(r, warm_frames=0, warm_updates=0, epsilon=min(r.epsilon, r.final_epsilon))
+    pqn = replace(p, epsilon_frames=0)
+    if config.teacher in SCRIPTED:
+        rainbow = replace(rainbow, teacher_fraction=0.0, final_teacher_fraction=0.0, bc_weight=0.0, final_bc_weight=0.0)
+        pqn = replace(pqn, distillation=0.0)
+    return replace(config, rainbow=rainbow, pqn=pqn)
+
+
 def check(config: TempestConfig) -> None:
     """Raise if the settings do not go together."""
     if config.deterministic and not config.frames:
@@ -161,6 +189,11 @@ def check(config: TempestConfig) -> None:
         raise ProtegeError(
             f"a rollout of {config.pqn.games} games x {config.pqn.horizon} frames is smaller than one minibatch of "
             f"{config.pqn.minibatch}: use more games or a smaller minibatch"
+        )
+    if config.client_games < 2 or config.client_share < 1:
+        raise ProtegeError(
+            "an evaluation on arcade clients takes at least two games, one in one or more: "
+            f"got --client-games {config.client_games}, --client-share {config.client_share}"
         )
     device_of(config)
 
@@ -182,6 +215,21 @@ def ignored(config: TempestConfig) -> dict[str, Ignored]:
     found = {f"--{other}.": Ignored(why, (f"--{learner}.", f"--learner {other}"))}
     if learner != "rainbow":
         found["--save-replay"] = Ignored(why, ("--learner rainbow",))
+    if not config.start_from:
+        for flag in ("--start-rate", "--distil-frames"):
+            found[flag] = Ignored("there is nobody to start from", ("--start-from",))
+        return found | clocks_ignored(config)
+    begins = "a pupil that starts from another begins where this would end"
+    off = {"epsilon-frames": "epsilon"}
+    if learner == "rainbow":
+        off = {"epsilon": "final-epsilon", "epsilon-frames": "final-epsilon", "warm-frames": "", "warm-updates": ""}
+    for name, instead in off.items():
+        found[f"--{learner}.{name}"] = Ignored(begins, (f"--{learner}.{instead}",) if instead else ())
+    if config.teacher in SCRIPTED:
+        advice = {"rainbow": ["teacher-fraction", "final-teacher-fraction", "teacher-frames", "teacher-by", "bc-weight",
+                              "final-bc-weight", "bc-frames", "bc-fall"], "pqn": ["distillation"]}[learner]  # fmt: skip
+        why = "a pupil that starts from another takes no advice from the scripted teacher"
+        found |= {f"--{learner}.{name}": Ignored(why, ("--teacher",)) for name in advice}
     return found | clocks_ignored(config)
 
 

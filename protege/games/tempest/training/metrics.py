@@ -20,7 +20,10 @@ _COMMON: Final = (
     Metric("eval_ratio", "times", "the score as a multiple of the stronger teacher's", "ratio to teacher", "higher",
            label="ratio"),
     Metric("eval_points_per_life", "points", "points for each life lost in the evaluation", "points per life", "higher",
-           label="evaluation", card=Card("points/life", 9, "plain")),
+           label="evaluation", interval=("eval_points_per_life_low", "eval_points_per_life_high"),
+           card=Card("points/life", 9, "plain")),
+    Metric("eval_points_per_life_low", "points", "lower end of its 95 % interval", "points per life"),
+    Metric("eval_points_per_life_high", "points", "upper end of its 95 % interval", "points per life"),
     Metric("eval_level", "level", "mean level reached in the evaluation", "level reached", "higher",
            label="evaluation", card=Card("level", 8)),
     Metric("training_level", "level", "mean level at which training lives end", "level reached",
@@ -50,12 +53,12 @@ _COMMON: Final = (
     Metric("learning_rate", "", "step size of the optimiser", "learning rate", control="learning_rate",
            column=Column("LR", 21, 9, 8, "exponent"), card=Card("learning rate", 7)),
     Metric("progress", "fraction", "of the budget: used up", "progress", role="progress"),
-    Metric("cpu_minutes", "min", "processor time so far, of all threads and earlier starts", "processor time"),
+    Metric("cpu_minutes", "min", "processor time so far, of all threads, helpers and earlier starts", "processor time"),
     Metric("frames_per_s", "1/s", "frames played in all training games together", "speed", "higher", role="rate",
            column=Column("FPS", 1, 1, mean=True), card=Card("frames/s", 1, "plain")),
     Metric("updates_per_s", "1/s", "optimiser steps", "speed", "higher",
            column=Column("Upd/s", 14, 8, mean=True), card=Card("updates/s", 2, "plain")),
-    Metric("inference_ms", "ms", "CPU time to choose one move for all games", "inference", "lower",
+    Metric("inference_ms", "ms", "CPU time of one decision, on all games that wait for a move", "inference", "lower",
            label="ms", column=Column("Inf-ms", 13, 19, mean=True), card=Card("inference", 3)),
     Metric("time_acting", "fraction", "of the cores' time: choosing moves", "time", label="acting"),
     Metric("time_simulating", "fraction", "of the cores' time: playing the rules", "time", label="simulating"),
@@ -78,6 +81,15 @@ _PQN: Final = (
            column=_TEACHER_COLUMN, card=_TEACHER_CARD),
 )  # fmt: skip
 
+CLIENTS: Final = (
+    Metric("clients", "", "emulators that play now", "clients",
+           column=Column("Clnt", 11, 21, 4), card=Card("clients", 4)),
+    Metric("latency_ms", "ms", "from the arrival of a client's frame to the reply, the slowest client", "inference",
+           "lower", label="latency"),
+    Metric("held_ms", "ms", "that a reply to a client waited for updates, on average", "inference", label="held back"),
+    Metric("refused", "frames", "invalid ones from clients, which were not learned from", "dropped", "lower"),
+)  # fmt: skip
+
 _RAINBOW: Final = (
     Metric("loss", "nats", "cross-entropy of the predicted return distributions, weighted", "loss", "lower",
            column=_LOSS_COLUMN, card=_LOSS_CARD),
@@ -92,10 +104,6 @@ _RAINBOW: Final = (
     Metric("bc_weight", "weight", "weight of behaviour cloning in the loss", "exploration"),
     Metric("replay_ratio", "1/frame", "how often each frame was learned from, on average", "speed",
            column=Column("Smp/F", 15, 22, 5, mean=True)),
-    Metric("clients", "", "emulators that play now", "clients",
-           column=Column("Clnt", 11, 21, 4), card=Card("clients", 4)),
-    Metric("latency_ms", "ms", "from a client's frame to the reply, the slowest client", "inference", "lower"),
-    Metric("refused", "frames", "invalid ones from clients, which were not learned from", "dropped", "lower"),
     Metric("replay_size", "steps", "in the replay, ready to be sampled", "replay size",
            column=Column("Mem-k", 18, 11, 7, "thousands"), card=Card("replay", 5)),
     Metric("replay_filled", "fraction", "of the replay's capacity: filled", "replay filled"),
@@ -116,7 +124,21 @@ _RAINBOW: Final = (
            column=Column("Drop", 20, 13, 5), card=Card("dropped", 6)),
 )  # fmt: skip
 
-METRICS: Final = {"pqn": _COMMON + _PQN, "rainbow": _COMMON + _RAINBOW}  # by learner
+# Whom else a pupil is compared with, where there is such a one.
+COMPARED: Final = {
+    role: (
+        Metric(f"{role}_score", "points", f"{who} in the same kind of games", "score", label=label),
+        Metric(f"{role}_points_per_life", "points", f"{who}: points for each life lost", "points per life",
+               label=label),
+    )
+    for role, who, label in (
+        ("own_teacher", "the teacher of --teacher", "own teacher"),
+        ("start", "the pupil as it was at its start, with --start-from", "start"),
+        ("client_teacher", "the teacher, on arcade clients", "teacher on clients"),
+    )
+}  # fmt: skip
+
+METRICS: Final = {"pqn": _COMMON + _PQN, "rainbow": _COMMON + _RAINBOW + CLIENTS}  # by learner
 
 
 class Windows:

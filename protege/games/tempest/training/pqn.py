@@ -1,20 +1,23 @@
-"""PQN on the simulator: rollouts of hundreds of games, each learned from while the next is played."""
+"""PQN at work: each rollout of hundreds of games, or of arcade clients, is learned from while the next is played."""
 
 import copy
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.nn import functional
 
-from protege.games.tempest.agents.network import FEATURES, Pupil, ValueNetwork, see
-from protege.games.tempest.task.actions import joint_actions, random_actions
+from protege.games.tempest.agents.lanes import FEATURES, see
+from protege.games.tempest.agents.network import CHECKPOINT_KIND, Pupil, ValueNetwork
+from protege.games.tempest.task.env import Floats
+from protege.games.tempest.training.behaviour import Exploration
 from protege.games.tempest.training.config import TempestConfig
-from protege.games.tempest.training.session import Played, TempestSession
-from protege.games.tempest.training.simulator import Simulator
+from protege.games.tempest.training.session import TempestSession
+from protege.games.tempest.training.sources import Played, Source
+from protege.games.tempest.training.starting import divergence
 from protege.learn.pqn import PQN, Rollout
-from protege.runs import checkpoints
 from protege.train.controls import Controls, Scheduled
 from protege.train.session import Context, Experience, Figures
 
@@ -23,69 +26,45 @@ class PQNSession(TempestSession):
     """Parallel Q-learning without a memory."""
 
     learner: PQN[ValueNetwork]
-    source: Simulator
+    kind = CHECKPOINT_KIND
 
-    def __init__(self, config: TempestConfig, context: Context):
-        super().__init__(config, context)
+    def __init__(self, config: TempestConfig, context: Context, source: Source):
+        super().__init__(config, context, source)
         c = self.own = config.pqn
-        self.controls = Controls(c.learning_rate)
+        self.controls = Controls(c.learning_rate, source.reports)
         self.network = ValueNetwork(c.widths)
         self.learner = PQN(self.network, c, self.threads, config.seed)
-        self.source = Simulator(c.games, config.starts, seed=config.seed, shaping=config.shaping)
-        self.after: dict[str, Any] | None = None  # the games' state before what is learned from next
         self.player = self.network if config.deterministic else copy.deepcopy(self.network)
-        self.acting_s = self.rate = 0.0
-
-    def begin(self, resumed: bool) -> None:
-        if not resumed:
-            self.source.warm_up()
-        super().begin(resumed)
-
-    def room(self) -> Rollout:
-        return Rollout.empty(self.own, FEATURES)
+        self.followed = -1  # updates that this player has seen
+        self.rate = 0.0
 
     def scheduled(self) -> Scheduled:
         c = self.own
-        epsilon = max(c.epsilon, 1.0 - self.frames / max(1, c.epsilon_frames))
+        epsilon = max(c.epsilon, 1.0 - self.frames / c.epsilon_frames) if c.epsilon_frames else c.epsilon
         return Scheduled(self.frames, epsilon, c.distillation * self.trailing)
 
-    def collect(self, room: Rollout) -> Played:
-        if self.player is not self.network:
+    def collect(self, room: Any) -> Played:
+        self.follow()
+        return self.source.collect(room)
+
+    def follow(self) -> None:
+        if self.player is not self.network and self.learner.updates != self.followed:
             # What the learner is changing meanwhile is copied in between two of its updates or within one: the values
             # of a rollout need not come from one set of weights.
-            self.player.load_state_dict(self.network.state_dict())
-        c, source, epsilon = self.own, self.source, self.controls.epsilon(self.scheduled())
-        source.remember()
-        simulating, began = 0.0, time.thread_time()
-        with torch.inference_mode():
-            for t in range(c.horizon + 1):
-                see(source.frames.observation, room.features[t], self.config.visible_only)
-                best, actions = self.player(torch.from_numpy(room.features[t])).max(1)
-                room.values[t] = best.numpy()
-                if t == c.horizon:
-                    break
-                strays = np.flatnonzero(source.random.random(c.games) < epsilon)
-                room.actions[t] = actions.numpy()
-                room.actions[t, strays] = random_actions(source.random, len(strays))
-                room.advice[t] = joint_actions(source.frames.advice)
-                then = time.thread_time()
-                frames = source.step(room.actions[t])
-                simulating += time.thread_time() - then
-                room.rewards[t] = source.rewards()
-                room.terminated[t] = frames.terminated
-                source.replace_lost()
-        acting = time.thread_time() - began - simulating
-        return Played(room, c.games * c.horizon, source.state(), source.taken_episodes(), simulating, acting)
+            self.player, self.followed = copy.deepcopy(self.network), self.learner.updates
+        epsilon = self.controls.epsilon(self.scheduled())
+        self.source.follow(Pupil(self.player, visible_only=self.config.visible_only), Exploration(epsilon))
 
     def update(self, experience: Experience) -> Figures:
         assert isinstance(experience, Played)
         began = time.thread_time() + self.learner.others_cpu_s
         weight = self.controls.teacher(self.scheduled())
-        self.rate = self.learner.set_progress(self.context.progress(), self.controls.rate_factor)
+        self.rate = self.learner.set_progress(self.context.progress(), self.care * self.controls.rate_factor)
         figures: Figures = {}
-        if self.controls.learning:
-            figures = self.learner.update(experience.content, weight)
-        self.after, self.acting_s = experience.after, experience.acting_s
+        rollout = self.source.rollout(experience)
+        if self.controls.learning and rollout is not None:
+            figures = self.learner.update(rollout, weight)
+        self.source.learned(experience.steps)
         self.accounts.learning += time.thread_time() + self.learner.others_cpu_s - began
         self.note(experience)
         return figures
@@ -95,27 +74,24 @@ class PQNSession(TempestSession):
         return super().figures() | {
             "epsilon": self.controls.epsilon(scheduled),
             "distillation": self.controls.teacher(scheduled),
-            "top_level": self.source.top_level,
             "learning_rate": self.rate,
-            "inference_ms": 1000 * self.acting_s / self.own.horizon,
         }
 
     def pupil(self) -> Pupil:
         return Pupil(copy.deepcopy(self.learner.averaged), visible_only=self.config.visible_only)
 
+    def distillation_loss(self, observation: Floats, wanted: Tensor) -> tuple[Tensor, Tensor]:
+        seen = np.empty((len(observation), FEATURES), np.float32)
+        see(observation, seen, self.config.visible_only)
+        values = self.network(torch.from_numpy(seen))
+        return functional.mse_loss(values, wanted) + divergence(values, wanted), values
+
     def about(self) -> dict[str, Any]:
         return {"widths": list(self.own.widths), "visible_only": self.config.visible_only}
 
-    def state(self) -> dict[str, Any]:
-        return super().state() | {"games": self.source.state() if self.after is None else self.after}
-
-    def restore(self, saved: checkpoints.Checkpoint, state: Mapping[str, Any]) -> list[str]:
-        self.source.restore(state["games"])
-        self.source.top_level = state["top_level"]
-        return super().restore(saved, state)
-
     def sizes(self) -> tuple[int, int]:
-        return 2 * sum(array.nbytes for array in vars(self.room()).values()), 0
+        room = Rollout.empty(self.own.horizon, self.own.games, FEATURES)
+        return 2 * sum(array.nbytes for array in vars(room).values()), 0
 
     def describe_learner(self) -> dict[str, str]:
         c, size = self.own, sum(parameter.numel() for parameter in self.network.parameters())
@@ -123,6 +99,6 @@ class PQNSession(TempestSession):
         return {
             "network": f"{sees} -> {FEATURES} features -> {' -> '.join(map(str, c.widths))} -> 44 moves, "
             f"{size:,} parameters",
-            "learner": f"PQN: {c.games} games, {c.horizon} frames a rollout, minibatch {c.minibatch}, "
+            "learner": f"PQN: {self.source.title}{c.horizon} frames a rollout, minibatch {c.minibatch}, "
             f"{c.epochs} epochs, gamma {c.gamma:g}, lambda {c.lambda_:g}",
         }

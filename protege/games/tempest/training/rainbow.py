@@ -6,22 +6,23 @@ falls with the budget.
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from protege.games.tempest.agents import network as lanes
+from protege.games.tempest.agents import lanes
 from protege.games.tempest.agents.attention import attention_report
-from protege.games.tempest.agents.rainbow import RainbowPupil, build_network, shape_of
-from protege.games.tempest.arcade.streams import Decisions
+from protege.games.tempest.agents.rainbow import CHECKPOINT_KIND, RainbowPupil, build_network, shape_of
 from protege.games.tempest.task import actions
-from protege.games.tempest.task.env import Frames
 from protege.games.tempest.task.packing import PACKING
-from protege.games.tempest.training.behaviour import Behaviour
+from protege.games.tempest.training.behaviour import Exploration
 from protege.games.tempest.training.config import TempestConfig
-from protege.games.tempest.training.session import Played, TempestSession
-from protege.games.tempest.training.sources import Source
+from protege.games.tempest.training.session import TempestSession
+from protege.games.tempest.training.sources import Floats, Played, Source
+from protege.games.tempest.training.starting import divergence
 from protege.learn import replay_file
 from protege.learn.rainbow import Mirror, Rainbow
 from protege.learn.replay import Replay, ReplayError
@@ -34,6 +35,7 @@ from protege.train.session import Context, Experience, Figures
 
 WARMING_ROUND: Final = 4  # updates between two looks at everything else while the memory holds teacher's frames alone
 REPORT_FRAMES: Final = 256  # looked at for an attention report
+DISTILLED_SPREAD: Final = 1.0  # of a distribution that is made from a value, in atoms
 SAVING_PAUSE: Final = 10.0  # times as long as the memory's last save took, it is not saved again
 
 
@@ -41,34 +43,28 @@ class RainbowSession(TempestSession):
     """Distributional Q-learning from a prioritised memory."""
 
     learner: Rainbow
-    source: Source
+    kind = CHECKPOINT_KIND
 
     def __init__(self, config: TempestConfig, context: Context, source: Source):
-        super().__init__(config, context)
-        c = self.own = config.rainbow
-        self.source, self.place, self.replay_path = source, source.place, context.run.replay
+        super().__init__(config, context, source)
+        c, self.replay_path = config.rainbow, context.run.replay
+        self.own = c
         self.described = shape_of(c, c, config.visible_only)
         mirror = Mirror(lanes.MIRRORED, actions.MIRRORED) if c.network == "lanes" else None
         network = build_network(self.described).to(self.device)
         self.learner = Rainbow(network, c, factors=actions.FACTORS, mirror=mirror, threads=self.threads)
         self.replay = Replay(PACKING, c.replay)
         self.drawing = random_stream(config.seed, Purpose.REPLAY)
-        self.behaviour = Behaviour(c, source.random)
         reports: dict[str, Callable[[], Report | str]] = {"replay": self._contents, "flush": self._flush}
         if self.pupil().attends:
             reports["attention"] = self._attention
         self.controls = Controls(c.learning_rate, reports | dict(source.reports), pulse_from=c.pulse_from or None)
         self.position = 0  # frames as the schedules count them
-        self.acting_s = self.bc_weight = 0.0
-        self.after: dict[str, Any] | None = None  # the games' state before what is learned from next
+        self.bc_weight = 0.0
         self.saving: threading.Thread | None = None  # the memory, in the background
         self.next_saving = 0.0  # by the clock, unless somebody waits for it
         self.unsaved = ""  # why the memory could not be saved, until somebody is told
         self.credit = 0.0  # part of an update that frames so far allow
-
-    def begin(self, resumed: bool) -> None:
-        self.source.begin(self._decide, resumed)
-        super().begin(resumed)
 
     def scheduled(self) -> Scheduled:
         c = self.own
@@ -83,21 +79,17 @@ class RainbowSession(TempestSession):
 
     # --- playing ---
 
-    def room(self) -> Any:
-        return self.source.room()
-
     def collect(self, room: Any) -> Played:
         if self.source.can_wait and self._warming():  # updates from the teacher's frames alone come first
             return Played(room, 0, self.after)
+        self.follow()
         return self.source.collect(room)
 
-    def _decide(self, frames: Frames) -> Decisions:
-        scheduled = self.scheduled()
+    def follow(self) -> None:
+        c, scheduled = self.own, self.scheduled()
         epsilon, teacher = self.controls.epsilon(scheduled), self.controls.teacher(scheduled)
-        return self.behaviour.decide(frames, self.learner.acting, epsilon=epsilon, teacher=teacher)
-
-    def drain(self, ahead: Sequence[Experience]) -> Sequence[Experience]:
-        return self.source.drain(ahead)
+        explore = Exploration(epsilon, teacher, c.zoom_epsilon, c.zoom_teacher, c.zap_gate, c.zap_penalty)
+        self.source.follow(RainbowPupil(self.learner.acting), explore)
 
     def _filled(self) -> bool:
         """There is enough in the memory to learn from."""
@@ -117,18 +109,20 @@ class RainbowSession(TempestSession):
         began = time.thread_time() + learner.others_cpu_s
         for transitions in self.source.transitions(experience):
             self.replay.add(*transitions)
-        self.after = experience.after
-        self.acting_s = experience.acting_s
         self.note(experience)
         budget = self.config.minutes or self.config.frames
         self.position = int(progress * c.schedule_frames) if budget and c.schedule_frames else self.frames
-        learner.set_progress(progress if budget else None, self.controls.rate_factor)
+        learner.set_progress(progress if budget else None, self.care * self.controls.rate_factor)
         self.bc_weight = c.bc_weight_at(self.position)
         figures: Figures = {}
-        for _ in range(self._due(experience.steps)):
+        due = self._due(experience.steps)
+        for _ in range(due):
             batch = self.replay.sample(c.batch, c.beta_at(self.position), self.drawing)
             figures, divergences = learner.update(batch, self.bc_weight)
             self.replay.update(batch.handle, divergences)
+            self.source.learned(experience.steps / due)
+        if not due:
+            self.source.learned(experience.steps)
         self.accounts.learning += time.thread_time() + learner.others_cpu_s - began
         return figures
 
@@ -138,12 +132,13 @@ class RainbowSession(TempestSession):
         if not self.controls.learning or not self._filled():
             self.credit = 0.0
             return 0
-        if self._warming():
-            return WARMING_ROUND
+        if warming := self._warming():
+            if self.source.can_wait:
+                return WARMING_ROUND
         self.credit += frames * c.replay_ratio / c.batch
         due = int(self.credit)
         self.credit -= due
-        return min(self.source.most_updates, due)
+        return min(self.source.most_updates, due) + WARMING_ROUND * warming
 
     def figures(self) -> Figures:
         scheduled = self.scheduled()
@@ -152,19 +147,32 @@ class RainbowSession(TempestSession):
         return (
             super().figures()
             | memory
-            | self.source.figures()
             | {
                 "epsilon": self.controls.epsilon(scheduled),
                 "teacher_fraction": self.controls.teacher(scheduled),
                 "bc_weight": self.bc_weight,
-                "top_level": self.source.top_level,
                 "replay_ratio": self.learner.updates * self.own.batch / max(1, self.frames),
-                "inference_ms": 1000 * self.acting_s / self.own.piece,
             }
         )
 
     def pupil(self) -> RainbowPupil:
         return RainbowPupil(self.learner.averaged.frozen())
+
+    def distillation_loss(self, observation: Floats, wanted: Tensor) -> tuple[Tensor, Tensor]:
+        """Distributions around the values wanted, as narrow as atoms can say it, and the same choice between them."""
+        network = self.learner.network
+        logits, support, wanted = (
+            network(torch.from_numpy(observation).to(self.device)),
+            network.support,
+            wanted.to(self.device),
+        )
+        spread = DISTILLED_SPREAD * (support[1] - support[0])
+        inside = wanted.clamp(float(support[0]), float(support[-1]))
+        target = torch.softmax(-0.5 * ((support - inside[:, :, None]) / spread).square(), 2)
+        log_probabilities = torch.log_softmax(logits, 2)
+        cross_entropy = -(target * log_probabilities).sum(2).mean()
+        values = log_probabilities.exp() @ support
+        return cross_entropy + divergence(values, wanted), values
 
     # --- checkpoints ---
 
@@ -177,14 +185,12 @@ class RainbowSession(TempestSession):
             "credit": self.credit,
             "memory": self.replay.state()["end"],
             "drawing": self.drawing.bit_generator.state,
-            "games": self.source.state() if self.after is None else self.after,
         }
 
     def restore(self, saved: checkpoints.Checkpoint, state: Mapping[str, Any]) -> list[str]:
         super().restore(saved, state)
         self.position, self.credit = state["position"], state["credit"]
         restore_generator(self.drawing, state["drawing"])
-        self.source.restore(state["games"], state["top_level"])
         if not self.replay_path.is_file():
             least = f"{self.own.minimum_fill:,}"
             return [f"the memory was not saved: updates go on when it holds {least} steps again (--save-replay)"]
@@ -221,7 +227,7 @@ class RainbowSession(TempestSession):
         self.next_saving = now + SAVING_PAUSE * (now - began)
 
     def close(self) -> None:
-        self.source.close()
+        super().close()
         if self.saving is not None:
             self.saving.join()
 

@@ -16,7 +16,6 @@ from protege.games.tempest.rules import ram, sim
 from protege.games.tempest.rules.ram import Row, Rows
 from protege.games.tempest.task.env import Frames, Games, starts
 from protege.games.tempest.task.rewards import learned_reward
-from protege.learn.state import restore_generator
 from protege.seeds import Purpose, random_stream
 
 Floats = npt.NDArray[np.float32]
@@ -155,6 +154,8 @@ class Simulator:
         """Go on from a state; with another number of games those that fit go on and the others start anew."""
         rows: Rows = state["rows"]
         fit = min(len(rows), len(self.games))
+        from protege.learn.state import restore_generator  # needs torch, which the bridge's process does without
+
         restore_generator(self.random, state["random"])
         self.started, self.top_level = state["started"], state["top_level"]
         self.pool.extend(np.array(row) for row in state["pool"])

@@ -26,7 +26,7 @@ from protege.games.echelon.training.config import (
     stages_of,
 )
 from protege.games.echelon.training.evaluation import setting_of
-from protege.games.echelon.world.maps import WALL_HEIGHT, OpenField, OverAndOver
+from protege.games.echelon.world.maps import WALL_HEIGHT, open_field, over_and_over
 from protege.games.echelon.world.mechs import BLUE, HEAVY, MEDIUM, NOBODY, RED, REINFORCED, SCOUT
 from protege.learn.ppo import PPOConfig
 from tests.games.echelon.rules.fields import act, field, named, placed
@@ -50,7 +50,7 @@ def practice_of(network, stage=DUEL, config=TINY, threads=1):
 
 def test_places_are_shared_out_between_the_pupil_itself_and_its_opponents(network):
     source = practice_of(network, config=replace(TINY, agents=40))
-    assert source.battles == 16, "2.5 learning mechs in a battle, on average"
+    assert sum(len(batch.arena) for batch in source.batches) == 16, "2.5 learning mechs in a battle, on average"
     for batch in source.batches:
         assert batch.alone == 2 and batch.groups == 2 * 2 + 6
         assert (batch.learns.sum(1) == [4, 4, 2, 2, 2, 2, 2, 2]).all()
@@ -240,7 +240,7 @@ def test_idle_does_nothing(network):
 
 def test_an_open_field_lets_everybody_stand_and_walk_to_the_zone():
     for wall in (False, True):
-        world = OpenField(wall)([1, 2, 3], (40, 40), "2v2")
+        world = open_field([1, 2, 3], (40, 40), "2v2", wall=wall)
         battles = Battles(world, find_roster_of("2v2"), length=5)
         assert len(battles.records) == 3
         assert (world.distance[:, :, 6, 6] < 60000).all(), "there is a way"
@@ -254,7 +254,7 @@ def find_roster_of(name):
 
 
 def test_a_wall_hides_the_teams_from_each_other():
-    world = OpenField(wall=True)(list(range(8)), (40, 40), "2v2")
+    world = open_field(list(range(8)), (40, 40), "2v2", wall=True)
     battles = Battles(world, find_roster_of("2v2"), length=5)
     assert (battles.mechs["sees"] == [0b0010, 0b0001, 0b1000, 0b0100]).all(), "only its own partner"
 
@@ -275,8 +275,8 @@ def test_a_missile_clears_the_wall_where_a_partner_paints_the_target():
 
 
 def test_maps_over_and_over_are_the_same_maps_with_other_chances():
-    maps = OpenField()([1, 2], (40, 40), "1v1")
-    made = OverAndOver(maps)([10, 11, 12], (40, 40), "1v1")
+    maps = open_field([1, 2], (40, 40), "1v1")
+    made = over_and_over(maps, [10, 11, 12], (40, 40), "1v1")
     assert np.array_equal(made.spawn, maps.spawn[[0, 1, 0]]) and made.seed.tolist() == [10, 11, 12]
 
 

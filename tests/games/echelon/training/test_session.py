@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 import torch
 
+from protege import ProtegeError
 from protege.cli import __main__ as cli
 from protege.games.echelon.agents.match import Result, evaluate, find_player
-from protege.games.echelon.agents.pupil import Pupil, load_network, load_pupil
+from protege.games.echelon.agents.pupil import Pupil, load_network
 from protege.games.echelon.rules.battle import BY_ELIMINATION, BY_SCORE
 from protege.games.echelon.training.config import STAGES, Stage
 from protege.games.echelon.training.evaluation import KILL_WITHIN, points_of
@@ -16,7 +17,7 @@ from protege.games.echelon.training.evaluation import evaluate as evaluate_pupil
 from protege.games.echelon.training.metrics import METRICS, Clock, Windows, fractions_of
 from protege.games.echelon.training.trainer import TRAINER
 from protege.games.echelon.world.mechs import BLUE, RED
-from protege.learn.optimise import LearningFailed, NoSuchDevice
+from protege.learn.optimise import LearningFailed
 from protege.learn.ppo import PPOConfig
 from protege.runs.checkpoints import CheckpointMismatch, load
 from protege.runs.run import open_run
@@ -68,7 +69,7 @@ def test_a_short_training_leaves_a_run_that_plays(tmp_path):
     assert list(run.recordings.glob("step-*.rec"))
     found = evaluate("idle", "idle", matches=2, setting=_small())
     assert found["matches"] == 2
-    result = evaluate_pupil(load_pupil(run.last), Stage("1v1", 40, 40, ()), "trivial", matches=2)
+    result = evaluate_pupil(Pupil(load_network(run.last)), Stage("1v1", 40, 40, ()), "trivial", matches=2)
     assert 0.0 <= result["success_low"] <= result["success"] <= result["success_high"] <= 1.0
     player = find_player("pilots", tmp_path)
     assert isinstance(player, Pupil) and player.network.config == TINY.network
@@ -143,7 +144,7 @@ def test_updates_may_be_made_elsewhere_and_change_nothing_else(tmp_path, brief, 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_a_device_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(NoSuchDevice, match="no device cuda here, only cpu"):
+    with pytest.raises(ProtegeError, match="no device cuda here, only cpu"):
         train(TRAINER, replace(TINY, deterministic=False, device="cuda"), Notes(), name="r", folder=tmp_path)
     assert not list(tmp_path.iterdir()), "before anything is made"
 
@@ -175,7 +176,7 @@ def test_a_network_of_other_observations_is_refused(tmp_path, monkeypatch):
     run = train(TRAINER, replace(TINY, agent_steps=1), Notes(), name="old", folder=tmp_path)
     monkeypatch.setattr("protege.games.echelon.agents.pupil.schema", lambda layout: {"version": "another"})
     with pytest.raises(CheckpointMismatch, match="observations of schema"):
-        load_pupil(run.last)
+        Pupil(load_network(run.last))
 
 
 def test_numbers_that_are_not_finite_end_the_training_and_keep_the_last_checkpoint(tmp_path, monkeypatch):

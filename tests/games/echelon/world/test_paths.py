@@ -173,7 +173,7 @@ def test_with_slack_every_way_still_leads_down_to_the_zone(seed, rounds):
         for gait in (NARROW, WIDE):
             distance = world.distance[0, gait]
             for y, x in np.argwhere((distance > 0) & (distance < NO_WAY)):
-                onward = next_cell(world, 0, gait, world.toll[0, gait], distance, y, x)
+                onward, _ = next_cell(world, 0, gait, world.toll[0, gait], distance, y, x)
                 assert distance[onward // 22, onward % 22] < distance[y, x]
     kept = world.level.copy()
     measure_paths(world, 0, path_queue(22, 18))

@@ -10,7 +10,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from protege.games.tempest.agents import network as lane_map_network
-from protege.games.tempest.agents.attention import Attention, attention_report
+from protege.games.tempest.agents.attention import Attention, TokenEncoder, attention_report
 from protege.games.tempest.agents.players import find_player
 from protege.games.tempest.agents.rainbow import (
     CHECKPOINT_KIND,
@@ -365,6 +365,57 @@ def test_the_report_of_frames_without_enemies_has_nothing_to_say():
 def test_a_real_network_never_leaks(played):
     report = {row.name: row.values for row in attention_report(RainbowPupil(trained().frozen()).attention(played))}
     assert report["leakage"] == (0.0,) and len(report["entropy"]) == 8
+    assert report["at enemies"] == pytest.approx((1.0,) * 8)
+
+
+# --- attention that sees shots as well --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tokens():
+    torch.manual_seed(3)
+    return TokenEncoder().requires_grad_(False)
+
+
+def changed(observation: Any, index: int, value: float) -> Any:
+    other = observation.clone()
+    other[:, index] = value
+    return other
+
+
+def test_enemies_their_shots_and_its_own_are_tokens_and_empty_slots_are_not(played, tokens):
+    seen = torch.from_numpy(played[:8]).clone()
+    for depths in (layout.ENEMY_DEPTHS, layout.ENEMY_SHOT_DEPTHS, layout.SHOT_DEPTHS):
+        seen[:, depths] = 0.0
+    for depths, lanes in (
+        (layout.ENEMY_DEPTHS, layout.ENEMY_LANES),
+        (layout.ENEMY_SHOT_DEPTHS, layout.ENEMY_SHOT_LANES),
+        (layout.SHOT_DEPTHS, layout.SHOT_LANES),
+    ):
+        gone, lane = seen, lanes.start
+        there = changed(gone, depths.start, 0.5)
+        assert not torch.allclose(tokens(there), tokens(gone))
+        assert torch.equal(tokens(changed(gone, lane, 0.2)), tokens(gone)), "where nothing is makes no difference"
+        two_away = tokens(changed(there, lane, 2 / 15)) - tokens(changed(there, lane, 0.0))
+        assert two_away.abs().amax() > 1e-3, "where something is does"
+
+
+def test_its_lanes_lie_around_the_player_and_are_told_as_those_of_the_board(played, tokens):
+    closed = torch.from_numpy(played[played[:, layout.LEVEL_OPEN] == 0][:16])
+    one, other = (changed(closed, layout.PLAYER_LANE, lane / 15) for lane in (3, 8))
+    assert torch.equal(tokens(one), tokens(other)), "the whole tube was turned by five lanes"
+    weights, turned = (tokens.attend(seen)[1] for seen in (one, other))
+    assert weights.shape == (len(closed), 16, 4, 7)
+    assert torch.allclose(weights.roll(5, 1), turned)
+
+
+def test_the_report_counts_what_goes_to_shots_apart(played):
+    torch.manual_seed(4)
+    network = build_network(shape_of(NetworkConfig(network="attention", widths=(32,)), RainbowConfig()))
+    report = {row.name: row.values for row in attention_report(RainbowPupil(network.frozen()).attention(played))}
+    assert all(len(report[name]) == 4 for name in ("at enemies", "entropy", "nearest enemy", "difference"))
+    assert all(0.0 < part < 1.0 for part in report["at enemies"]) and report["leakage"] == (0.0,)
+    assert all(0.0 <= value <= 1.0 for value in report["entropy"])
 
 
 # --- learning with it -------------------------------------------------------------------------------------------------

@@ -4,18 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from protege.games.tempest.agents.network import (
-    CHANNELS,
-    CHECKPOINT_KIND,
-    FEATURES,
-    LANES,
-    PLAIN,
-    LaneMap,
-    Pupil,
-    ValueNetwork,
-    lane_map,
-    load_pupil,
-)
+from protege.games.tempest.agents.lanes import CHANNELS, FEATURES, LANES, PLAIN, lane_map
+from protege.games.tempest.agents.network import CHECKPOINT_KIND, LaneMap, Pupil, ValueNetwork, load_pupil
 from protege.games.tempest.task import observation
 from protege.games.tempest.task.env import TASK_VERSION, Games, starts
 from protege.learn.state import StateMismatch, named_weights

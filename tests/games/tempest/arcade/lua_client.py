@@ -54,7 +54,7 @@ function Socket:read(count)
 end
 
 local memory = {}
-function memory:read_u8(address) return host.ram:byte(address + 1) end
+function memory:read_u8(address) return host.rom[address] or host.ram:byte(address + 1) end
 function memory:read_range(first, last, width)
   assert(width == 8)
   if host.broken then error("the memory is broken") end
@@ -177,7 +177,7 @@ class Client:
         self.frames: list[bytes] = []
         self.host = self.lua.table()
         self.set(now=100.0, clock_step=0.0001, chunk=1000, system=system.encode(), notifiers=notifiers, broken=False)
-        self.set(throttled=throttled)
+        self.set(throttled=throttled, rom=self.lua.table())
         self.set(ram=bytes(IMAGE_BYTES), connect=self._connect, closed=self._closed, receive=self._receive)
         settings = {name.encode(): value.encode() for name, value in (environment or {}).items()}
         self.set(environment=self.lua.table_from(settings))

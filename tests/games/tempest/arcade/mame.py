@@ -1,4 +1,4 @@
-"""Real MAME for tests: started headless with the miniature of rom.py, listened to, and always ended."""
+"""Real MAME for tests: started headless with the demo cabinet, listened to, and always ended."""
 
 import socket
 import struct

@@ -2,7 +2,8 @@
 -- the controls by a list.
 --
 -- PROBE_DUMP    the file: 2 KiB for each tick, in the moment in which a client reads them
--- PROBE_INPUTS  "TICK NAME VALUE" as often as wanted, apart by ";": a control, or an address such as $06 to write to
+-- PROBE_INPUTS  "TICK NAME VALUE" as often as wanted, apart by ";": a control, an address such as $06 to write to, or
+--               "snapshot", a picture in MAME's folder for them
 -- PROBE_TICKS   leave after so many ticks, with code 0
 -- PROBE_CLIENT  a client script to run as well; its callback comes after this one's, so both see the same memory
 
@@ -39,7 +40,13 @@ local function step()
   for _, input in ipairs(inputs[ticks] or {}) do
     local name, value = input[1], input[2]
     local address = name:match("^%$(%x+)$")
-    if address then memory:write_u8(tonumber(address, 16), value) else CONTROLS[name]:set_value(value) end
+    if name == "snapshot" then
+      machine.video:snapshot()
+    elseif address then
+      memory:write_u8(tonumber(address, 16), value)
+    else
+      CONTROLS[name]:set_value(value)
+    end
   end
   if ticks >= last_tick then os.exit(0) end
 end

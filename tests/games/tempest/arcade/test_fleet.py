@@ -22,6 +22,7 @@ import pytest
 from protege.cli import __main__ as cli
 from protege.games.tempest.arcade import mame, wire
 from protege.games.tempest.arcade.bridge import Agent, Bridge, BridgeConfig
+from protege.games.tempest.arcade.demo.cabinet import write_rom_set
 from protege.games.tempest.arcade.fleet import SCRIPTS, Fleet, Settings, find_server, fleet_beside
 from protege.games.tempest.arcade.mame import ROM_FILES, ArcadeError, Emulator, find_mame, find_rom_set
 from protege.games.tempest.arcade.streams import Decisions, Places
@@ -30,7 +31,6 @@ from protege.games.tempest.task.env import Frames
 from protege.runs.checkpoints import load
 from protege.runs.run import open_run
 from tests.games.tempest.arcade.mame import PATIENCE_S, PROBE, Mame, images, press, until
-from tests.games.tempest.arcade.rom import write_rom_set
 
 
 class Follower(Agent):
@@ -210,9 +210,9 @@ def test_other_servers_are_told_apart_from_older_ones_of_our_kind():
 
 def test_the_client_is_copied_with_what_it_has_to_know(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PROTEGE_TOKEN", "open sesame")
-    assert cli.main(["mame", "--copy-client", str(tmp_path / "copy"), "--server", "10.1.2.3:9999"]) == 0
+    assert cli.main(["mame", "--copy-client", str(tmp_path / "copy"), "--server", "10.1.2.3:9999", "--overlay"]) == 0
     copied = {path.name: path.read_text() for path in (tmp_path / "copy").iterdir()}
-    assert copied.pop("settings.txt") == "server = 10.1.2.3:9999\ntoken = open sesame\n"
+    assert copied.pop("settings.txt") == "server = 10.1.2.3:9999\ntoken = open sesame\noverlay = yes\n"
     assert copied == {path.name: path.read_text() for path in SCRIPTS.glob("*.lua")} and "main.lua" in copied
     start = shlex.split(capsys.readouterr().out.partition("starts with: ")[2])
     assert start[:2] == ["mame", "tempest1"] and start[-2:] == ["-autoboot_script", str(tmp_path / "copy" / "main.lua")]
@@ -316,6 +316,29 @@ class Launcher:
         self.listener.join()
         if self.process.stdout:
             self.process.stdout.close()
+
+
+@pytest.mark.mame
+@pytest.mark.needs("mame")
+@pytest.mark.skipif(os.name == "nt", reason="a shell of another kind")
+def test_the_command_that_copying_prints_starts_a_client_as_it_is(tmp_path, bridge, capsys):
+    folder = tmp_path / "the client"  # a name that a shell would take for two
+    assert cli.main(["mame", "--copy-client", str(folder), "--server", server(bridge)]) == 0
+    printed = capsys.readouterr().out.partition("A client there starts with: ")[2].strip()
+    home = tmp_path / "home"
+    write_rom_set(home / "mame" / "roms")  # where MAME looks by itself
+    # Another machine: nothing of ours in its environment, no screen, MAME on the PATH.
+    path = os.pathsep.join([str(find_mame().parent), os.environ.get("PATH", os.defpath)])
+    client = subprocess.Popen(
+        printed, shell=True, cwd=tmp_path, env={"HOME": str(home), "PATH": path}, start_new_session=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        until(lambda: any(there.frames > 20 and there.activity == "playing" for there in bridge.clients()))
+        assert client.poll() is None and bridge.tallies.keys() == {"came"}
+    finally:
+        os.killpg(client.pid, signal.SIGKILL)
+        client.wait()
 
 
 @pytest.mark.mame

@@ -194,7 +194,7 @@ def test_a_wild_reply_is_cut_to_what_the_controls_can_do():
 
 
 def test_attract_mode_presses_start_every_fiftieth_tick_and_has_credits():
-    client = Client(policy=lambda frame: reply(1, 1, 5))
+    client = Client(environment=SEEDED, policy=lambda frame: reply(1, 1, 5))
     pressed = []
     for number in range(1, 151):
         ticks(client, image("00=04"))
@@ -202,6 +202,17 @@ def test_attract_mode_presses_start_every_fiftieth_tick_and_has_credits():
         assert (client.buttons[:2], client.spinner) == ((0, 0), 0)
     assert pressed == [50, 100, 150]
     assert client.patches == {ram.CREDITS: 2}
+
+
+def test_clients_start_at_ticks_of_their_own():
+    def first_press(client: Client) -> int:
+        for number in range(1, 51):
+            ticks(client, image("00=04"))
+            if client.buttons[2]:
+                return number
+        raise AssertionError("start was not pressed")
+
+    assert len({first_press(Client()) for _ in range(8)}) > 1, "one in fifty to the seventh power that all are alike"
 
 
 def test_initials_are_taken_by_pressing_fire_every_tenth_tick():
@@ -252,15 +263,31 @@ def test_the_servers_start_settings_win_over_the_clients():
 
 
 def test_memory_is_patched_only_where_asked():
-    client = Client(environment={"PROTEGE_UNLOCK_LEVEL": "20", "PROTEGE_DISARM_CHECKSUM": "yes"})
+    client = Client(environment={"PROTEGE_UNLOCK_LEVEL": "20"})
     ticks(client, in_play(more="126=00"))
-    assert client.patches == {ram.BEST_LEVEL: 19, 0xA591: 0xEA, 0xA592: 0xEA}
+    assert client.patches == {ram.BEST_LEVEL: 19}
     plain = Client()
     ticks(plain, in_play(more="126=00"))
     assert plain.patches == {}
     enough = Client(environment={"PROTEGE_UNLOCK_LEVEL": "20"})
     ticks(enough, in_play(more="126=20"))
     assert enough.patches == {}
+
+
+@pytest.mark.parametrize(
+    ("setting", "program", "patches"),
+    [
+        ({}, (0xF6, 0x00), {0xA591: 0xEA, 0xA592: 0xEA}),
+        ({"PROTEGE_DISARM_CHECKSUM": "no"}, (0xF6, 0x00), {}),
+        ({}, (0xEA, 0xEA), {}),
+        ({}, (0x20, 0x00), {}),  # another program
+    ],
+)
+def test_the_check_that_misfires_is_disarmed_where_it_stands(setting, program, patches):
+    client = Client(environment=setting)
+    client.set(rom=client.lua.table_from(dict(zip((0xA591, 0xA592), program, strict=True))))
+    ticks(client, in_play())
+    assert client.patches == patches
 
 
 def teacher_of(row: ram.Row):

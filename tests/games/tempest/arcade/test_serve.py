@@ -3,20 +3,23 @@
 import json
 import socket
 import threading
-from typing import Literal
+from dataclasses import replace
+from typing import Any
 
 import pytest
+import tyro
 
 from protege.cli import __main__ as cli
-from protege.cli.train import latest_run
 from protege.games.tempest.agents.players import find_player, play, words
 from protege.games.tempest.arcade.bridge import BridgeConfig
 from protege.games.tempest.arcade.serve import play_clients, summary
 from protege.games.tempest.arcade.streams import Game
+from protege.games.tempest.commands import mame_options, serve_options
 from protege.games.tempest.rules import ram
 from protege.games.tempest.task.env import starts
-from protege.games.tempest.training.config import TempestConfig
+from protege.games.tempest.training.config import PRESETS, TempestConfig
 from protege.games.tempest.training.metrics import METRICS
+from protege.games.tempest.training.trainer import for_clients
 from protege.runs.run import create_run
 from tests.games.tempest.arcade.client import Client, Machine, wait_until
 
@@ -109,23 +112,53 @@ def test_the_champions_scores_on_clients_are_reported(tmp_path, capsys):
     assert told.startswith(f"champion: {found['score_mean']:,.0f} points on average")
 
 
-def test_only_a_run_with_a_memory_goes_on_with_clients(tmp_path, capsys):
-    def begin(name: str, learner: Literal["pqn", "rainbow"]) -> None:
-        config, metrics = TempestConfig(learner=learner), METRICS[learner]
-        create_run("tempest", learner, config, metrics, name=name, score="eval_score", folder=tmp_path).close()
+def settings(*typed: str) -> Any:
+    """What a server would train with."""
+    return tyro.cli(serve_options(typed), args=typed).config
 
-    def complaint(*words: str) -> str:
-        assert cli.main(["serve", "--resume", *words, "--runs", str(tmp_path)]) == cli.USAGE_ERROR
-        told: str = capsys.readouterr().err
-        return told
 
-    begin("fast", "pqn")
-    assert f"there is no tempest run by rainbow to resume in {tmp_path}" in complaint()
-    assert f"play them: protege serve --no-train --player fast --runs {tmp_path}" in complaint("--run", "fast")
-    begin("a-memory", "rainbow")
-    begin("newest", "pqn")
-    assert latest_run("tempest", tmp_path) == "newest"
-    assert latest_run("tempest", tmp_path, "rainbow") == "a-memory"
+def test_a_server_takes_every_setting_of_a_training(tmp_path):
+    found = settings()
+    assert (found.learner, found.minutes, found.rainbow.save_replay) == ("rainbow", 0.0, True)
+    assert found == for_clients(replace(PRESETS["laptop"], minutes=0.0), fresh=True)
+    typed = ["--learner", "pqn", "--pqn.epsilon", "0.1", "--minutes", "7", "--device", "cpu", "--no-save-replay"]
+    found = settings(*typed, "--teacher", "champion")
+    assert (found.learner, found.pqn.epsilon, found.minutes, found.device) == ("pqn", 0.1, 7.0, "cpu")
+    assert not found.rainbow.save_replay and found.teacher == "champion"
+    assert settings("--preset", "smoke", "--save-replay").rainbow.batch == PRESETS["smoke"].rainbow.batch
+
+
+def test_a_resumed_run_has_its_own_settings_and_what_is_typed_wins(tmp_path):
+    stored = TempestConfig(learner="pqn", seed=8, minutes=20.0, deterministic=True)
+    create_run("tempest", "pqn", stored, METRICS["pqn"], name="fast", score="eval_score", folder=tmp_path).close()
+    resume = ["--resume", "--runs", str(tmp_path)]
+    found = settings(*resume)
+    assert (found.learner, found.seed, found.minutes, found.deterministic) == ("pqn", 8, 0.0, False)
+    assert settings(*resume, "--minutes", "30", "--seed", "9") == replace(found, minutes=30.0, seed=9)
+
+
+def test_mame_with_a_server_takes_them_too():
+    typed = ["--serve", "--clients", "2", "--rainbow.batch", "64", "--minutes", "5", "--overlay", "--visible"]
+    command = tyro.cli(mame_options(typed), args=typed)
+    assert (command.clients, command.config.rainbow.batch, command.config.minutes) == (2, 64, 5.0)
+    assert command.overlay and command.config.rainbow.save_replay
+    assert not hasattr(tyro.cli(mame_options([]), args=[]), "config"), "without a server there is nothing to train"
+
+
+@pytest.mark.parametrize(
+    "words_typed, complaint",
+    [
+        (["--starts.top-level", "5"], "clients start their games themselves"),
+        (["--rainbow.games", "5"], "use --start-level"),
+        (["--deterministic"], "clients keep their own time"),
+        (["--pqn.epsilon", "0"], "it is a setting of learner pqn, and rainbow learns"),
+        (["--teacher", "nobody"], "no player named 'nobody'"),
+        (["--start-from", "nobody"], "there is no 'nobody' to start from"),
+    ],
+)
+def test_settings_that_mean_nothing_to_clients_are_refused(words_typed, complaint, tmp_path, capsys):
+    assert cli.main(["serve", *words_typed, "--port", "0", "--runs", str(tmp_path), "--no-dashboard"]) == 2
+    assert complaint in " ".join(capsys.readouterr().err.split()) and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from protege.games.tempest.arcade import wire
-from protege.games.tempest.arcade.streams import Steps, Streams
+from protege.games.tempest.arcade.streams import Decisions, Steps, Streams
 from protege.games.tempest.rules import ram
 from protege.games.tempest.task.actions import ACTIONS, joint_actions
 from protege.games.tempest.task.env import Frames
@@ -42,7 +42,7 @@ class Story:
         frames = Frames._make([part.copy() for part in frames])
         assert len(frames.score) == asked.sum()
         if asked.any():
-            self.streams.decided(np.array([self.place]), [action], 1, 0.0)
+            self.streams.decided(np.array([self.place]), Decisions([action], 1))
         return steps, frames if asked.any() else None
 
 
@@ -184,6 +184,53 @@ def test_the_score_goes_on_where_the_machine_wraps():
     for shown in (0, 999_950, 50):
         _, frames = story.tick(score=shown)
     assert frames is not None and frames.score.tolist() == [1_000_050]
+
+
+def test_a_start_bonus_may_take_the_score_over_a_million():
+    streams = Streams()
+    story = Story(streams)
+    story.tick(score=0, level=80)
+    story.tick(state=ram.LEVEL_DONE, score=150_000, level=80)
+    story.tick(state=ram.ZOOM_IN, score=48_000, level=81)  # 898,000 for level 81
+    _, frames = story.tick(score=48_150, level=81)
+    assert frames is not None and frames.score.tolist() == [150_150] and not streams.broken_off
+    story.tick(state=ram.HIGH_SCORE_CHECK, score=48_150, level=81)
+    assert [game.start_bonus for game in streams.finished] == [898_000]
+
+
+@pytest.mark.parametrize("first", [{"score": 0}, {"score": 0, "level": 3}, {"score": 4_000, "level": 6}])
+def test_a_machine_that_begins_anew_in_mid_game_neither_wraps_nor_ends_a_game(first):
+    streams = Streams()
+    story = Story(streams)
+    story.tick(1, score=0, level=6)
+    story.tick(2, score=12_095, level=6)
+    steps, frames = story.tick(3, **first)
+    assert marks(steps) == [2] and steps.truncated.tolist() == [True] and steps.rewards.tolist() == [0.0]
+    assert frames is not None and frames.score.tolist() == [first["score"]] and frames.frame.tolist() == [0]
+    assert (streams.finished, streams.broken_off) == ([], 1)
+    story.tick(4, **(first | {"score": 5_000}))
+    story.tick(state=ram.HIGH_SCORE_CHECK, score=5_000)
+    assert [game.score for game in streams.finished] == ([5_000] if first["score"] == 0 else [])
+
+
+def test_a_reset_shortly_before_a_million_is_told_from_going_over_it_by_the_level():
+    streams = Streams()
+    story = Story(streams)
+    for shown, level in ((0, 30), (995_000, 30), (0, 0)):
+        _, frames = story.tick(score=shown, level=level)
+    assert frames is not None and frames.score.tolist() == [0] and streams.broken_off == 1
+
+
+def test_a_machine_that_is_switched_off_in_mid_game_leaves_no_result():
+    streams = Streams()
+    story = Story(streams)
+    story.tick(score=0)
+    story.tick(score=900)
+    story.tick(state=ram.NEW_GAME, mode=0, score=0)
+    assert (streams.finished, streams.broken_off) == ([], 1)
+    for shown in (0, 100):
+        _, frames = story.tick(score=shown)
+    assert frames is not None and frames.score.tolist() == [100]
 
 
 def test_a_start_bonus_is_kept_apart():

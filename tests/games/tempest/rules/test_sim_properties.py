@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pytest
 
 from protege.games.tempest.rules import ram
-from protege.games.tempest.rules.sim import Cabinet, is_over, replay_games, start_game, step_game, step_games
+from protege.games.tempest.rules.sim import Cabinet, is_over, play_games, start_game, step_game
 from protege.games.tempest.task.env import Games, from_snapshot, starts
 from protege.games.tempest.task.teacher import RULE_SETS, advise, spinner_to
 
@@ -257,7 +257,7 @@ def ticks_of_many_games() -> Iterator[tuple[Look, Look]]:
         for g in range(TEACHER_GAMES):
             target, _, zap = advise(rows[g], rules[g % 3])
             commands[g] = g % 20 != tick % 20, zap, spinner_to(rows[g], target)
-        step_games(rows, 0, len(rows), commands, False)
+        play_games(rows, commands[None], False)
         now = Look(rows)
         yield before, now
         before = now
@@ -310,7 +310,7 @@ def played(rows: ram.Rows, commands: list[Commands], batch: int) -> ram.Rows:
     for first in range(0, len(rows), batch):
         part = rows[first : first + batch]
         for step in commands:
-            step_games(part, 0, len(part), step[first : first + batch], True)
+            play_games(part, step[None, first : first + batch], True)
     return rows
 
 
@@ -334,8 +334,8 @@ def test_a_game_is_the_same_whichever_thread_steps_it():
     alone, shared = rows.copy(), rows.copy()
     with ThreadPoolExecutor(2) as pool:
         for step in commands:
-            step_games(alone, 0, 64, step, True)
-            list(pool.map(step_games, [shared] * 2, [0, 32], [32, 64], [step] * 2, [True] * 2))
+            play_games(alone, step[None], True)
+            list(pool.map(play_games, (shared[:32], shared[32:]), (step[None, :32], step[None, 32:]), [True] * 2))
     assert np.array_equal(alone, shared)
 
 
@@ -370,8 +370,8 @@ def test_fast_forward_leaves_the_bytes_of_ticking_with_neutral_controls():
     slow = quick.copy()
     passed = 0
     for commands in commands_for(64, 500):
-        step_games(quick, 0, 64, commands, True)
-        step_games(slow, 0, 64, commands, False)
+        play_games(quick, commands[None], True)
+        play_games(slow, commands[None], False)
         for row in slow:
             while not ram.in_control(row) and not is_over(row):
                 step_game(row, False, False, False, 0)
@@ -394,7 +394,7 @@ def test_a_replay_of_known_commands_ends_as_stepping_them_does():
     commands[..., :2] = commands[..., :2] > 0
     stepped, replayed = rows.copy(), rows.copy()
     for command in commands:
-        step_games(stepped, 0, len(stepped), command, True)
-    replay_games(replayed, commands)
+        play_games(stepped, command[None], True)
+    play_games(replayed, commands, True)
     assert np.array_equal(stepped, replayed)
     assert is_over(replayed[0]) or ram.in_control(replayed[0])

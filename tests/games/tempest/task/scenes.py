@@ -254,7 +254,8 @@ def save_rainbow(folder: Path, *, visible_only: bool = False, **options: Any) ->
     from protege.runs import checkpoints
 
     torch.manual_seed(5)
-    network = NetworkConfig(**({"network": "published", "widths": (32,), "stream_width": 16} | options))
+    settings: dict[str, Any] = {"network": "published", "widths": (32,), "stream_width": 16}
+    network = NetworkConfig(**(settings | options))
     shape = shape_of(network, RainbowConfig(), visible_only)
     tensors = named_weights(build_network(shape), "network")
     path = folder / "rainbow.safetensors"

@@ -12,6 +12,8 @@ from protege.games.tempest.task.actions import ACTIONS, joint_actions, random_ac
 from protege.games.tempest.training.config import PQNTraining, TempestConfig
 from protege.games.tempest.training.pqn import PQNSession
 from protege.games.tempest.training.simulator import Simulator, StartConfig
+from protege.games.tempest.training.sources import SimulatorSource
+from protege.games.tempest.training.trainer import session as session_of
 from protege.train.session import Result
 from tests.train.trainings import Alone
 
@@ -21,8 +23,17 @@ TINY = TempestConfig(
 
 
 def session(epsilon: float = 1.0, seed: int = 3, **starting: Any) -> PQNSession:
-    pqn = replace(TINY.pqn, epsilon=epsilon)
-    return PQNSession(replace(TINY, seed=seed, starts=StartConfig(**starting), pqn=pqn), Alone(Path("unused")))
+    config = replace(TINY, seed=seed, starts=StartConfig(**starting), pqn=replace(TINY.pqn, epsilon=epsilon))
+    made = session_of(config, Alone(Path("unused")))
+    assert isinstance(made, PQNSession)
+    made.follow()
+    made.source.begin(resumed=True)  # without the teacher's first moves
+    return made
+
+
+def simulator(made: PQNSession) -> Simulator:
+    assert isinstance(made.source, SimulatorSource)
+    return made.source.simulator
 
 
 def test_joint_actions_undo_the_action_table():
@@ -43,9 +54,10 @@ def test_the_warm_up_brings_games_out_of_step_and_ends_none():
 
 def test_rewards_are_points_and_a_death_costs_ten():
     made = session(situation_share=0.0, restart_share=0.0)
-    content, deaths = made.room(), 0
+    room, deaths = made.room(), 0
+    content = room.rollout
     for _ in range(120):
-        made.collect(content)
+        made.collect(room)
         deaths += int(content.terminated.sum())
         assert (content.rewards[content.terminated] == -10.0).all()
         assert (content.rewards[~content.terminated] >= 0.0).all() and content.rewards.max() <= 10.0
@@ -64,8 +76,9 @@ def test_lost_lives_are_episodes_and_leave_situations_to_start_from():
     content = made.room()
     episodes = [episode for _ in range(150) for episode in made.collect(content).episodes]
     assert len(episodes) > 10 and all(episode.frames > 0 for episode in episodes)
-    assert made.source.pool and all(ram.in_control(row) for row in made.source.pool)
-    assert not any(sim.is_over(row) for row in made.source.games.rows)
+    games = simulator(made)
+    assert games.pool and all(ram.in_control(row) for row in games.pool)
+    assert not any(sim.is_over(row) for row in games.games.rows)
 
 
 def test_no_two_games_of_a_run_have_the_same_seed():
@@ -88,20 +101,20 @@ def test_games_go_on_exactly_from_their_state():
     for _ in range(20):
         state = one.collect(content).after
     two.network.load_state_dict(one.network.state_dict())
-    two.source.seed = one.source.seed
-    two.source.restore(state)
+    simulator(two).seed = simulator(one).seed
+    simulator(two).restore(state)
     for _ in range(5):
         one.collect(content)
         two.collect(other)
-        for name, array in vars(content).items():
-            assert np.array_equal(array, getattr(other, name)), name
+        for name, array in vars(content.rollout).items():
+            assert np.array_equal(array, getattr(other.rollout, name)), name
 
 
 def test_the_teachers_weight_falls_with_the_pupils_score_and_never_rises():
     made = session()
     for score, weight in ((5_000.0, 0.75), (15_000.0, 0.25), (10_000.0, 0.25), (40_000.0, 0.0)):
         made.teacher, snapshot = 20_000.0, made.snapshot()
-        snapshot.found = {"score_mean": score, "level_mean": 3.0}
+        snapshot.found = {"score_mean_low": score, "level_mean": 3.0}
         made.evaluated(snapshot, Result({}, (0.0,), ""), best=False)
         assert made.scheduled().teacher == weight
 

@@ -10,14 +10,16 @@ import numpy as np
 import pytest
 import torch
 
+from protege.games.tempest.agents.attention import Encoder
 from protege.games.tempest.agents.rainbow import Body
+from protege.games.tempest.arcade.streams import Decisions
 from protege.games.tempest.rules import ram
 from protege.games.tempest.task.actions import ACTIONS
-from protege.games.tempest.task.env import TASK_VERSION, Games, starts
-from protege.games.tempest.training.behaviour import Behaviour
+from protege.games.tempest.task.env import TASK_VERSION, Frames, Games, starts
+from protege.games.tempest.training.behaviour import Behaviour, Exploration
 from protege.games.tempest.training.config import PRESETS, RainbowTraining, TempestConfig
+from protege.games.tempest.training.evaluation import TempestSnapshot
 from protege.games.tempest.training.rainbow import RainbowSession
-from protege.games.tempest.training.session import TempestSnapshot
 from protege.games.tempest.training.sources import SimulatorSource
 from protege.learn.replay import Actor, ReplayConfig
 from protege.runs.checkpoints import load, save
@@ -45,7 +47,7 @@ CONFIG = TempestConfig(learner="rainbow", frames=10_000, deterministic=True, rai
 def session(folder: Path, **changes: Any) -> RainbowSession:
     config = replace(CONFIG, rainbow=replace(TINY, **changes))
     made = RainbowSession(config, Alone(folder), SimulatorSource(config))
-    made.source.begin(made._decide, resumed=True)  # without the teacher's first moves
+    made.source.begin(resumed=True)  # without the teacher's first moves
     return made
 
 
@@ -53,14 +55,16 @@ def play_and_learn(made: RainbowSession, pieces: int) -> list[dict[str, float]]:
     return [made.update(made.collect(made.room())) for _ in range(pieces)]
 
 
-def behaviour(seed: int = 1, **changes: Any) -> Behaviour:
-    return Behaviour(replace(TINY, **changes), np.random.default_rng(seed))
+def decide(frames: Frames, move: int, epsilon: float, teacher: float, **gate: float) -> Decisions:
+    """What is decided on for a pupil that always makes one move."""
+    explore = Exploration(epsilon, teacher, zoom_epsilon=0.2, zoom_teacher=2.0, **gate)
+    return Behaviour(np.random.default_rng(1)).decide(frames, lambda some: np.full(len(some.score), move), explore)
 
 
 def evaluate(made: RainbowSession, score: float) -> None:
     """As if it had just been measured."""
     made.teacher, snapshot = 20_000.0, TempestSnapshot(made.pupil(), made)
-    snapshot.found = {"score_mean": score, "level_mean": 4.0}
+    snapshot.found = {"score_mean_low": score, "level_mean": 4.0}
     made.evaluated(snapshot, Result({}, (0.0,), ""), best=False)
 
 
@@ -86,7 +90,7 @@ FIRE, FIRE_AND_ZAP = 2 * 11 + 5, 3 * 11 + 5
 
 
 def test_teacher_chance_and_pupil_choose_in_their_shares(frames):
-    moves, actors, _ = behaviour().decide(frames, network_that_always_plays(FIRE), epsilon=0.5, teacher=0.4)
+    moves, actors, *_ = decide(frames, FIRE, epsilon=0.5, teacher=0.4)
     shares = [float((actors == actor).mean()) for actor in (Actor.TEACHER, Actor.RANDOM, Actor.PUPIL)]
     assert shares == pytest.approx([0.4, 0.3, 0.3], abs=0.03)
     assert (moves[actors == Actor.PUPIL] == FIRE).all()
@@ -97,24 +101,24 @@ def test_teacher_chance_and_pupil_choose_in_their_shares(frames):
 def test_in_a_zoom_the_teacher_says_twice_as_much_and_chance_a_fifth(frames):
     zooming = frames._replace(observation=frames.observation.copy())
     zooming.observation[:, 0] = ram.ZOOM / 36
-    _, actors, _ = behaviour().decide(zooming, network_that_always_plays(FIRE), epsilon=0.5, teacher=0.4)
+    _, actors, *_ = decide(zooming, FIRE, epsilon=0.5, teacher=0.4)
     shares = [float((actors == actor).mean()) for actor in (Actor.TEACHER, Actor.RANDOM, Actor.PUPIL)]
     assert shares == pytest.approx([0.8, 0.02, 0.18], abs=0.03)
 
 
 def test_a_zap_that_the_gate_stops_is_stored_as_none_and_paid_for_by_that_move(frames):
-    gate = behaviour(zap_gate=0.25)
-    moves, _, penalties = gate.decide(frames, network_that_always_plays(FIRE_AND_ZAP), epsilon=0.0, teacher=0.0)
+    gate = {"zap_gate": 0.25, "zap_penalty": -0.05}
+    moves, _, penalties, _ = decide(frames, FIRE_AND_ZAP, epsilon=0.0, teacher=0.0, **gate)
     assert set(moves.tolist()) == {FIRE, FIRE_AND_ZAP}
     stopped = moves == FIRE
     assert stopped.mean() == pytest.approx(0.75, abs=0.03)
     assert np.array_equal(penalties, np.where(stopped, np.float32(-0.05), np.float32(0)))
-    assert (gate.decide(frames, network_that_always_plays(FIRE), epsilon=0.0, teacher=0.0).penalties == 0).all()
+    assert (decide(frames, FIRE, epsilon=0.0, teacher=0.0, **gate).penalties == 0).all()
 
 
 def test_the_teachers_own_zaps_pass_the_gate(frames):
     zapping = frames._replace(advice=np.tile(ACTIONS[FIRE_AND_ZAP], (4000, 1)))
-    moves, _, _ = behaviour(zap_gate=0.0).decide(zapping, network_that_always_plays(FIRE), epsilon=0.0, teacher=1.0)
+    moves, *_ = decide(zapping, FIRE, epsilon=0.0, teacher=1.0, zap_gate=0.0)
     assert (moves == FIRE_AND_ZAP).all()
 
 
@@ -123,7 +127,7 @@ def test_every_zap_that_the_gate_stops_costs_its_own_frame(tmp_path, monkeypatch
     made.learner.acting = network_that_always_plays(FIRE_AND_ZAP)
     assert isinstance(made.source, SimulatorSource)
     monkeypatch.setattr(made.source.simulator, "rewards", lambda: np.zeros(8, np.float32))  # what is left is penalties
-    content = made.collect(made.room()).content
+    content = made.collect(made.room()).content.rollout
     assert (content.rewards == np.float32(-0.05)).all() and (content.actions == FIRE).all()
 
 
@@ -133,7 +137,7 @@ def test_all_networks_lie_on_the_device_of_the_settings(tmp_path, monkeypatch):
     learner = made.learner
     for network in (learner.network, learner.averaged, learner.target, learner.acting, made.pupil().network):
         body = network.body
-        assert isinstance(body, Body) and body.encoder is not None
+        assert isinstance(body, Body) and isinstance(body.encoder, Encoder)
         tensors = [*network.parameters(), *network.buffers(), *(body.encoder.folded or ())]
         assert {tensor.device.type for tensor in tensors} == {"meta"}
 

@@ -14,8 +14,7 @@ from protege.games.tempest.arcade.bridge import BridgeConfig
 from protege.games.tempest.task.env import starts
 from protege.games.tempest.training.config import RainbowTraining, TempestConfig
 from protege.games.tempest.training.rainbow import RainbowSession
-from protege.games.tempest.training.session import Played
-from protege.games.tempest.training.sources import MOST_UPDATES, ArcadeSource
+from protege.games.tempest.training.sources import MOST_UPDATES, ArcadeSource, Played
 from protege.games.tempest.training.trainer import TRAINER, arcade_trainer
 from protege.learn.replay import ReplayConfig
 from protege.runs.checkpoints import load
@@ -57,12 +56,13 @@ class Session(RainbowSession):
     source: ArcadeSource
 
     def start(self) -> None:
-        self.source.begin(self._decide, resumed=True)
+        self.follow()
+        self.source.begin(resumed=True)
 
 
-def session(folder: Path) -> Session:
-    context = Alone(folder)
-    return Session(CONFIG, context, ArcadeSource(CONFIG, context, BridgeConfig(port=0)))
+def session(folder: Path, **changes: Any) -> Session:
+    config, context = replace(CONFIG, rainbow=replace(CONFIG.rainbow, **changes)), Alone(folder)
+    return Session(config, context, ArcadeSource(config, context, BridgeConfig(port=0)))
 
 
 def port_of(made: Session) -> int:
@@ -78,7 +78,7 @@ def play_frames(port: int, count: int, seed: int, level: int = 1) -> None:
 
 def gather(made: Session, frames: int) -> int:
     """Learn until so many frames have come."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while made.frames < frames and time.monotonic() < deadline:
         made.update(made.collect(None))
     return made.frames
@@ -116,8 +116,8 @@ def test_the_teachers_moves_alone_are_what_a_client_gets_when_it_is_wanted(tmp_p
         made.close()
 
 
-def test_a_learner_that_cannot_keep_up_makes_fewer_updates_and_never_falls_behind(tmp_path):
-    made = session(tmp_path)
+def test_where_clients_do_not_wait_a_learner_that_cannot_keep_up_makes_fewer_updates(tmp_path):
+    made = session(tmp_path, reply_delay=0.0)
     made.start()
     try:
         play_frames(port_of(made), 80, seed=3)
@@ -129,6 +129,14 @@ def test_a_learner_that_cannot_keep_up_makes_fewer_updates_and_never_falls_behin
         assert made.learner.updates == before + 17, "what was not made is not made up for"
     finally:
         made.close()
+
+
+def test_inference_time_is_that_of_a_decision_however_many_there_were(tmp_path):
+    made = session(tmp_path)
+    made.note(Played([], 500, acting_s=0.08, decisions=40))
+    assert made.inference_s == pytest.approx(0.002)
+    made.note(Played([], 0))
+    assert made.inference_s == pytest.approx(0.002), "nobody decided anything meanwhile"
 
 
 def test_clients_get_their_moves_while_an_update_goes_on(tmp_path, monkeypatch):

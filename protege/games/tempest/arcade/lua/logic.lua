@@ -224,7 +224,7 @@ end
 
 -- Fills `controls` (fire, zap, spinner, start; and `cursor`, the menu entry to write, or nil) for the coming tick.
 -- `reply` is the server's command or nil. `wish` says where to start: `level`, or `advanced` for the highest level on
--- offer; it also counts the ticks spent in the menu.
+-- offer; it also counts the ticks spent in the menu, and says how late this client presses start.
 function logic.control(record, frame, reply, wish, controls)
   controls.fire, controls.zap, controls.spinner, controls.start, controls.cursor = 0, 0, 0, 0, nil
   if record.game_state == state.ENTER_INITIALS then
@@ -242,7 +242,7 @@ function logic.control(record, frame, reply, wish, controls)
     end
   elseif record.attract then
     wish.ticks = 0
-    controls.start = frame % START_EVERY == 0 and 1 or 0
+    controls.start = (frame - wish.late) % START_EVERY == 0 and 1 or 0
   elseif reply and (record.game_state == PLAYING or record.game_state == ZOOM) then
     controls.fire = reply.fire > 0 and 1 or 0
     controls.zap = reply.zap > 0 and 1 or 0

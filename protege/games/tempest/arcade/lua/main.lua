@@ -56,8 +56,11 @@ function emulator.image() return memory:read_range(0, state.IMAGE_LAST, 8) end -
 
 function emulator.write(address, value) memory:write_u8(address, value & 0xFF) end
 
--- The program checks itself at 180,000 points and spoils a byte if it thinks it was copied; two no-operations end that.
+-- From 180,000 points on the first revision takes itself for a copy, by a wrong checksum of its own, and counts up the
+-- byte of memory that the last two digits of the score name. Two no-operations in place of that instruction end it;
+-- where another one stands, nothing is written. docs/tempest-rules.md has the story.
 function emulator.disarm_checksum()
+  if memory:read_u8(0xA591) ~= 0xF6 or memory:read_u8(0xA592) ~= 0x00 then return end
   memory:write_direct_u8(0xA591, 0xEA)
   memory:write_direct_u8(0xA592, 0xEA)
 end
@@ -137,11 +140,13 @@ local record, previous, fresh = state.new_record(), state.new_record(), true -- 
 local values = {}
 local report = { frame = 0, save = false, cut_so_far = 0 }
 local controls = { fire = 0, zap = 0, spinner = 0, start = 0 }
-local wish = { ticks = 0 }
+-- An emulated machine is the same after the same ticks, its noise included: clients of a pupil that never rolls dice
+-- would all play the same game, if they did not start it at different times.
+local wish = { ticks = 0, late = settings.seed ~= 0 and 0 or math.floor(50 * chance()) }
 local lines = {} -- of the overlay
 local last_tick, saved_at, launcher_at, status_at, stage = nil, emulator.seconds(), 0, 0, "start"
 
--- Memory patches. Only the credits are not asked for: without them no game would ever begin.
+-- Memory patches: credits, without which no game would ever begin, and what the settings ask for.
 local function patch()
   if record.attract then emulator.write(state.CREDITS, 2) end
   if settings.unlock_level > 0 and record.image:byte(state.BEST_LEVEL + 1) < settings.unlock_level - 1 then

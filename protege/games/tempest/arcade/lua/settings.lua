@@ -46,7 +46,7 @@ local KNOWN = {
   { "stop_file", "", text_up_to(4096), "a path" },
   { "seed", 0, whole_number(math.mininteger, math.maxinteger), "a whole number, 0 to draw one" },
   { "unlock_level", 0, whole_number(0, 81), "the level up to which the start menu goes, 0 to leave it alone" },
-  { "disarm_checksum", false, yes_or_no, "yes or no" },
+  { "disarm_checksum", true, yes_or_no, "yes or no" },
 }
 
 local function lines_of(text)

@@ -1,19 +1,26 @@
-; A miniature of Tempest for the tempest1 board, for tests that need real hardware but no original ROM.
+; The demo cabinet's game for the tempest1 board: a small relative of Tempest, for whoever has no ROM of it.
 ;
 ; It keeps its state where the arcade game does and passes through the same states, so that a client which reads that
-; memory and works those controls can play it: a tube of sixteen lanes, five kinds of enemies with simple habits,
-; shots both ways, spikes, superzapper, deaths, levels, game over. Delays are shorter than the original's and nothing
-; is drawn. Addresses, states and bits come from protege/games/tempest/rules/ram.py; what is defined here is what only this program
-; knows.
+; memory and works those controls can play it: eight tubes of sixteen lanes, five kinds of enemies with simple habits,
+; shots both ways, spikes, superzapper, deaths, levels that get faster, game over. Delays are shorter than the
+; original's. Addresses, states and bits come from protege/games/tempest/rules/ram.py, letters and the tubes' corners
+; from picture.py; what is defined here is what only this program knows.
 
 ; --- the board -------------------------------------------------------------------------------------------------------
 
+COLOURS       = $0800           ; sixteen; bits 3 green, 2 blue, 1 and 0 red, each 0 for on
 COIN_PORT     = $0C00           ; bits 0 to 2, each 0 while a coin falls
 SWITCHES      = $0E00           ; bits 6 and 7 lives, 3 to 5 bonus life
+VECTOR_JUMP   = $2001           ; high byte of the generator's first word: a jump to one of two lists
+LISTS         = $24             ; page of the first; the second is at $28
+TUBE_LIST     = $2C             ; page of the tube, which changes only with the level
+OUTPUTS       = $4000           ; bits 0 to 2 coin counters, 3 and 4 which way the picture is deflected
+VECTOR_GO     = $4800
 ACKNOWLEDGE   = $5000           ; a write ends the interrupt and feeds the watchdog
 VECTOR_RESET  = $5800
 DIAL_PORT     = $60C8           ; bits 0 to 3, inverted
 DIAL_READ     = $60CB
+NOISE         = $60CA           ; another byte at every look
 DIAL_ENABLE   = $60CF
 BUTTON_PORT   = $60D8           ; bits 0 and 1 difficulty inverted, 3 zap, 4 fire, 5 start, each 1 while pressed
 BUTTON_READ   = $60DB
@@ -31,11 +38,29 @@ ANGLE        = $2A
 SAVED        = $2B
 BOTH         = $2C              ; the interrupt's
 COINS_LAST   = $2D              ; the interrupt's
-RANDOM       = $2E
+RANDOM       = $2E              ; the byte drawn last
 HATCHED      = $2F
 POINTS_LOW   = $30
 POINTS_MID   = $31
 POINTS_HIGH  = $32
+
+LIST         = $60              ; where the next word of the picture goes, 16 bits
+BEAM_X       = $62              ; where the beam is, and where it shall go: 128 is the centre, two dots each
+BEAM_Y       = $63
+TO_X         = $64
+TO_Y         = $65
+ROW_TABLE    = $66              ; corners of the tube in a row, 16 bits
+HIGH         = $68
+POINT        = $69
+LANE         = $6A
+ROW          = $6B              ; depth / 8
+SHAPE        = $6C
+TUBE_PAGE    = $6D              ; of the tube's corners
+SLOT         = $6E
+LIST_PAGE    = $6F              ; of the list that is not shown
+HATCH_MASK   = $70              ; ticks between two hatchings, less one
+KIND_MASK    = $71              ; how many of `order` this level knows, less one
+SHOT_SPEED   = $72              ; depth an enemy's shot travels in a tick
 
 ; Tallies for tests, behind everything the original uses. BOOTS survives a reset: above 1 the watchdog has bitten.
 BOOTS        = $0780
@@ -48,11 +73,11 @@ LIVES_LOST   = $0786
 LEVELS_DONE  = $0787
 GAMES_OVER   = $0788
 TICKS        = $0789            ; 16 bits
+DRAWS        = $078B            ; random bytes
 
 IRQS_PER_TICK = 9
 SHOT_STEP     = 9               ; depth a player's shot travels in a tick
 REACH         = 12              ; and how near it must come to hit
-ENEMY_SHOT_STEP = 5
 FALL          = 15
 SPIKER_TURNS  = $60
 LEVEL_LIMIT   = 98
@@ -84,8 +109,14 @@ clear_rest:
         BPL clear_rest
         STA VECTOR_RESET
         STA LAMPS
-        LDA #1
-        STA RANDOM
+        LDA #$10                ; y upwards
+        STA OUTPUTS
+        LDX #7
+paint:
+        LDA colours,X
+        STA COLOURS,X
+        DEX
+        BPL paint
         LDA #7
         STA DIAL_ENABLE
         STA BUTTON_ENABLE
@@ -93,6 +124,13 @@ clear_rest:
         STA COINS_LAST
         LDA #NEW_GAME
         STA GAME_STATE
+        LDA #0                  ; low byte of both jumps
+        STA VECTOR_JUMP - 1
+        LDA #LISTS
+        STA LIST_PAGE
+        JSR set_parameters
+        JSR draw
+        STA VECTOR_GO           ; once: the picture ends with a jump to its beginning
         CLI
 
 main:
@@ -102,6 +140,7 @@ main:
         LDA #0
         STA SINCE_TICK
         JSR tick
+        JSR draw
         JMP main
 
 read_switches:                  ; lives, bonus and difficulty into the bytes where the original keeps them
@@ -273,11 +312,8 @@ wait:                           ; A ticks of delay, then state X
         RTS
 
 random_byte:
-        LDA RANDOM
-        ASL A
-        BCC random_kept
-        EOR #$1D
-random_kept:
+        INC DRAWS
+        LDA NOISE
         STA RANDOM
         RTS
 
@@ -519,16 +555,44 @@ logo:
 ; --- levels ----------------------------------------------------------------------------------------------------------
 
 set_parameters:                 ; what every life and level sets anew
+        LDA LEVEL_INDEX         ; half a step of depth faster with every level, up to the 13th
+        CMP #12
+        BCC not_fastest
+        LDA #12
+not_fastest:
+        LDX #0
+        STX DELTA
+        LSR A
+        BCC even_level
+        LDX #$80
+        STX DELTA
+even_level:
+        STA HIGH                ; 128 times the level, 16 bits
+        CLC
+        ADC #4
+        STA SHOT_SPEED
         LDX #4
 per_type:
+        SEC
         LDA speeds_low,X
+        SBC DELTA
         STA SPEED_LOW,X
         LDA speeds_high,X
+        SBC HIGH
         STA SPEED_HIGH,X
         LDA rooms,X
         STA TYPE_ROOM,X
         DEX
         BPL per_type
+        LDX LEVEL_INDEX
+        CPX #3
+        BCC early_level
+        LDX #3
+early_level:
+        LDA hatch_masks,X
+        STA HATCH_MASK
+        LDA kind_masks,X
+        STA KIND_MASK
         LDA #4
         STA PULSE_STEP
         LDA #$FF
@@ -541,39 +605,57 @@ per_type:
         STA FLIPPER_SCRIPT
         LDA #$C8
         STA FUSE_THRESHOLD
-        LDX #0                  ; levels with an odd index are flat and open, the others round
         LDA LEVEL_INDEX
         AND #15
         STA TUBE
-        LSR A
-        BCC closed_tube
-        DEX
-closed_tube:
-        STX OPEN
-        LDX #15
+        AND #7
+        TAX
+        LDA opens,X
+        STA OPEN
+        TXA
+        ASL A
+        ASL A
+        CLC
+        ADC #tube_corners >> 8
+        STA TUBE_PAGE
+        TXA
+        ASL A
+        ASL A
+        ASL A
+        ASL A
+        TAY
+        LDX #0
 shape:
-        LDA round_angles,X
-        BIT OPEN
-        BPL angle_known
-        LDA #0
-angle_known:
+        LDA angles,Y
         STA TUBE_ANGLE,X
-        DEX
-        BPL shape
-        RTS
+        INY
+        INX
+        CPX #16
+        BNE shape
+        JMP draw_tube
 
+hatch_masks: .byte 15, 7, 7, 3
+kind_masks:  .byte 1, 3, 7, 7
 ;             flipper pulsar tanker spiker fuseball
-speeds_low:  .byte $80, $40, $00, $00, $20              ; depth a tick, negative, 8.8
-speeds_high: .byte $FC, $FD, $FE, $F8, $FD
+speeds_low:  .byte $40, $80, $C0, $00, $80              ; depth a tick, negative, 8.8
+speeds_high: .byte $FE, $FE, $FE, $FC, $FD
 rooms:       .byte 4, 3, 2, 3, 1
 points_low:  .byte $50, $00, $00, $50, $50              ; 150, 200, 100, 50, 250
 points_mid:  .byte $01, $02, $01, $00, $02
 infos:       .byte MAY_SHOOT, MAY_SHOOT, MAY_SHOOT + 1, 0, 0
-order:       .byte FLIPPER, TANKER, SPIKER, PULSAR, FLIPPER, FUSEBALL, SPIKER, FLIPPER
-round_angles: .byte 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4
+order:       .byte FLIPPER, PULSAR, SPIKER, PULSAR, TANKER, FUSEBALL, PULSAR, FLIPPER
+opens:       .table opens
+angles:      .table angles
 
 fill_level:                     ; what only a level sets anew
-        LDA #8
+        LDA LEVEL_INDEX         ; ten, and two more with every level
+        ASL A
+        CLC
+        ADC #10
+        CMP #40
+        BCC not_most
+        LDA #40
+not_most:
         STA NYMPHS_LEFT
         LDA #0
         STA ZAP_USES
@@ -1006,8 +1088,8 @@ next_player_shot:
 enemy_shot:
         LDA ESHOT_DEPTH,X
         BEQ next_enemy_shot
-        SEC
-        SBC #ENEMY_SHOT_STEP
+        SEC                     ; it starts at $30 or deeper, so this never wraps
+        SBC SHOT_SPEED
         STA ESHOT_DEPTH,X
         CMP #RIM + 1
         BCS next_enemy_shot
@@ -1026,12 +1108,12 @@ next_enemy_shot:
         BPL enemy_shot
         RTS
 
-enemies_fire:                   ; every 16 ticks the highest slot that may, from deep enough
+enemies_fire:                   ; every 8 ticks one that may, from deep enough; a random slot is asked first
         BIT PLAYER_EDGE
         BMI no_shot
         LDA TICK
-        AND #15
-        CMP #8
+        AND #7
+        CMP #4
         BNE no_shot
         LDX #3
 free_enemy_shot:
@@ -1042,8 +1124,16 @@ free_enemy_shot:
 no_shot:
         RTS
 who_fires:
-        LDY #6
+        JSR random_byte
+        AND #7
+        TAY
+        LDA #7                  ; all slots once, downwards from that one
+        STA SAVED
 shooter:
+        DEY
+        BPL slot_known
+        LDY #6
+slot_known:
         LDA ENEMY_DEPTH,Y
         CMP #$30
         BCC next_shooter
@@ -1051,8 +1141,8 @@ shooter:
         AND #MAY_SHOOT
         BNE shooter_found
 next_shooter:
-        DEY
-        BPL shooter
+        DEC SAVED
+        BNE shooter
         RTS
 shooter_found:
         LDA ENEMY_LANE,Y
@@ -1131,13 +1221,13 @@ remove_from_tube:
         DEC ENEMIES_IN_TUBE
         RTS
 
-hatch:                          ; every 8 ticks one of those who wait, while there is room
+hatch:                          ; now and then one of those who wait, while there is room
         BIT PLAYER_EDGE
         BMI no_hatch
         LDA NYMPHS_LEFT
         BEQ no_hatch
         LDA TICK
-        AND #7
+        AND HATCH_MASK
         BNE no_hatch
         LDX #6
 free_enemy:
@@ -1152,7 +1242,7 @@ hatch_here:
         INC ENEMIES_IN_TUBE
         INC HATCHED
         LDA HATCHED
-        AND #7
+        AND KIND_MASK
         TAY
         LDA order,Y
         STA ENEMY_TYPE,X
@@ -1448,3 +1538,519 @@ pulse_back:
         STA PULSE_STEP
 pulsed:
         RTS
+
+; --- the picture -----------------------------------------------------------------------------------------------------
+
+draw:                           ; a list of what moves, beside the one that is being shown
+        LDA LIST_PAGE
+        STA LIST + 1
+        LDA #0
+        STA LIST
+        JSR centre
+        LDA #0                  ; full scale
+        LDX #$70
+        JSR emit
+        LDA #0
+        LDX #$A0 + ((TUBE_LIST - $20) >> 1)
+        JSR emit                ; the tube
+        JSR centre
+        LDA GAME_STATE
+        CMP #LEVEL_SELECT
+        BEQ draw_texts
+        JSR draw_spikes
+        JSR draw_enemies
+        JSR draw_shots
+        JSR draw_player
+draw_texts:
+        JSR draw_score
+        JSR draw_message
+        LDA #PAUSE & 255
+        LDX #PAUSE >> 8
+        JSR emit
+        LDA LIST_PAGE           ; show it: a jump to word LIST_PAGE * 128 - $1000
+        SEC
+        SBC #$20
+        LSR A
+        ORA #$E0
+        STA VECTOR_JUMP
+        LDA LIST_PAGE
+        EOR #$0C
+        STA LIST_PAGE
+        RTS
+
+emit:                           ; a word: A low, X high
+        LDY #0
+        STA (LIST),Y
+        TXA
+        INY
+        STA (LIST),Y
+        LDA #2
+advance:
+        CLC
+        ADC LIST
+        STA LIST
+        BCC advanced
+        INC LIST + 1
+advanced:
+        RTS
+
+centre:
+        LDA #128
+        STA BEAM_X
+        STA BEAM_Y
+        LDA #$40
+        LDX #$80
+        JMP emit
+
+colour:                         ; A
+        LDX #$68
+        JMP emit
+
+plot:                           ; A: bits 4 to 7 rows from ROW, plus 8; 2 whether the beam is on; 0 and 1 where:
+        STA POINT               ; on the lower line of LANE, in its middle, on its upper line
+        LSR A
+        LSR A
+        LSR A
+        LSR A
+        SEC
+        SBC #8
+        CLC
+        ADC ROW
+        BPL not_too_near
+        LDA #0
+not_too_near:
+        CMP #32
+        BCC not_too_far
+        LDA #31
+not_too_far:
+        TAX                     ; rows are 32 bytes apart
+        LSR A
+        LSR A
+        LSR A
+        CLC
+        ADC TUBE_PAGE
+        STA ROW_TABLE + 1
+        TXA
+        ASL A
+        ASL A
+        ASL A
+        ASL A
+        ASL A
+        STA ROW_TABLE
+        LDA LANE
+        ASL A
+        TAY
+        LDA POINT
+        AND #3
+        BEQ at_line
+        CMP #1
+        BEQ at_middle
+        INY
+        INY
+        TYA
+        AND #31
+        TAY
+at_line:
+        LDA (ROW_TABLE),Y
+        STA TO_X
+        INY
+        LDA (ROW_TABLE),Y
+        STA TO_Y
+        JMP placed
+at_middle:
+        LDA (ROW_TABLE),Y
+        STA TO_X
+        INY
+        LDA (ROW_TABLE),Y
+        STA TO_Y
+        INY
+        TYA
+        AND #31
+        TAY
+        LDA (ROW_TABLE),Y
+        CLC
+        ADC TO_X
+        ROR A
+        STA TO_X
+        INY
+        LDA (ROW_TABLE),Y
+        CLC
+        ADC TO_Y
+        ROR A
+        STA TO_Y
+placed:
+        LDA POINT
+        AND #4
+        BEQ vector
+        LDA #$C0
+
+vector:                         ; the beam to TO_X, TO_Y; A: $C0 bright, 0 dark
+        STA POINT
+        LDY #0
+        SEC
+        LDA TO_Y
+        SBC BEAM_Y
+        JSR coordinate
+        STA (LIST),Y
+        INY
+        SEC
+        LDA TO_X
+        SBC BEAM_X
+        JSR coordinate
+        ORA POINT
+        STA (LIST),Y
+        LDA TO_X
+        STA BEAM_X
+        LDA TO_Y
+        STA BEAM_Y
+        LDA #4
+        JMP advance
+
+coordinate:                     ; twice the difference, as 13 bits; the low byte goes out, A is the high one
+        LDX #0
+        BCS not_negative
+        DEX
+not_negative:
+        STX HIGH
+        ASL A
+        STA (LIST),Y
+        INY
+        LDA HIGH
+        ROL A
+        AND #$1F
+        RTS
+
+draw_tube:                      ; its own list, as long as the level lasts
+        LDA #TUBE_LIST
+        STA LIST + 1
+        LDA #0
+        STA LIST
+        LDA LEVEL_INDEX
+        LSR A
+        LSR A
+        LSR A
+        AND #3
+        TAX
+        LDA tube_colours,X
+        JSR colour
+        LDA #128
+        STA BEAM_X
+        STA BEAM_Y
+        LDA #RIM >> 3
+        JSR ring
+        LDA #FAR_END >> 3
+        JSR ring
+        LDA #15
+        STA LANE
+spoke:
+        LDA #RIM >> 3
+        STA ROW
+        LDA #$80
+        JSR plot
+        LDA #FAR_END >> 3
+        STA ROW
+        LDA #$84
+        JSR plot
+        DEC LANE
+        BPL spoke
+        LDA #0
+        LDX #$C0                ; back to the picture
+        JMP emit
+
+ring:                           ; through all corners of row A
+        STA ROW
+        LDA #0
+        STA LANE
+        LDA #$80
+        JSR plot
+ring_goes_on:
+        INC LANE
+        LDA LANE
+        CMP #16
+        BEQ ring_end
+        LDA #$84
+        JSR plot
+        JMP ring_goes_on
+ring_end:
+        LDA #0
+        STA LANE
+        BIT OPEN
+        BMI ring_done
+        LDA #$84
+        JMP plot
+ring_done:
+        RTS
+
+tube_colours: .byte 6, 3, 2, 5
+;              white yellow purple red cyan green blue
+colours: .byte $00, $04, $08, $0C, $03, $07, $0B, $00
+
+draw_shape:                     ; from byte SHAPE of `shapes` on, at LANE and ROW
+        LDX SHAPE
+        LDA shapes,X
+        BEQ shape_drawn
+        INC SHAPE
+        JSR plot
+        JMP draw_shape
+shape_drawn:
+        RTS
+
+shapes:
+flipper_shape:  .byte $70, $96, $76, $94, $74, 0
+pulsar_shape:   .byte $80, $75, $95, $86, 0
+tanker_shape:   .byte $71, $86, $95, $84, $75, $95, 0
+spiker_shape:   .byte $71, $95, $80, $86, 0
+fuse_shape:     .byte $70, $94, $85, $74, 0
+leap_shape:     .byte $71, $95, $84, $76, $96, $84, 0
+flip_shape:     .byte $80, $54, $75, $84, 0
+player_shape:   .byte $80, $65, $86, $75, $84, 0
+blast_shape:    .byte $60, $A6, $62, $A4, $51, $B5, 0
+shot_shape:     .byte $81, $95, 0
+;               flipper pulsar tanker spiker fuseball
+enemy_colours: .byte 3, 4, 2, 5, 1
+enemy_shapes:  .byte 0, pulsar_shape - shapes, tanker_shape - shapes, spiker_shape - shapes, fuse_shape - shapes
+
+draw_spikes:
+        LDA #5
+        JSR colour
+        LDA #15
+        STA LANE
+draw_spike:
+        LDX LANE
+        LDA SPIKE,X
+        BEQ next_spike
+        LDA #FAR_END >> 3
+        STA ROW
+        LDA #$81
+        JSR plot
+        LDX LANE
+        LDA SPIKE,X
+        LSR A
+        LSR A
+        LSR A
+        STA ROW
+        LDA #$85
+        JSR plot
+next_spike:
+        DEC LANE
+        BPL draw_spike
+        RTS
+
+place:                          ; lane Y, depth A
+        STY LANE
+        LSR A
+        LSR A
+        LSR A
+        STA ROW
+        RTS
+
+draw_enemies:
+        LDA #6
+        STA SLOT
+draw_enemy:
+        LDX SLOT
+        LDA ENEMY_DEPTH,X
+        BEQ next_drawn
+        LDY ENEMY_LANE,X
+        JSR place
+        LDA ENEMY_TYPE,X
+        AND #TYPE_BITS
+        TAY
+        LDA enemy_shapes,Y
+        STA SHAPE
+        LDA ENEMY_TYPE,X
+        BPL shape_chosen
+        LDA #flip_shape - shapes
+        CPY #FUSEBALL
+        BNE between_lanes
+        LDA #leap_shape - shapes
+between_lanes:
+        STA SHAPE
+shape_chosen:
+        LDA enemy_colours,Y
+        JSR colour
+        JSR draw_shape
+next_drawn:
+        DEC SLOT
+        BPL draw_enemy
+        RTS
+
+draw_shots:                     ; the player's, then the enemies'
+        LDA #1
+        JSR colour
+        LDA #7
+        STA SLOT
+draw_own_shot:
+        LDX SLOT
+        LDA PSHOT_DEPTH,X
+        BEQ next_own_shot
+        LDY PSHOT_LANE,X
+        JSR draw_shot
+next_own_shot:
+        DEC SLOT
+        BPL draw_own_shot
+        LDA #0
+        JSR colour
+        LDA #3
+        STA SLOT
+draw_their_shot:
+        LDX SLOT
+        LDA ESHOT_DEPTH,X
+        BEQ next_their_shot
+        LDY ESHOT_LANE,X
+        JSR draw_shot
+next_their_shot:
+        DEC SLOT
+        BPL draw_their_shot
+        RTS
+
+draw_shot:
+        JSR place
+        LDA #shot_shape - shapes
+        STA SHAPE
+        JMP draw_shape
+
+draw_player:
+        LDA #1
+        JSR colour
+        LDY PLAYER_LANE
+        LDA PLAYER_DEPTH
+        JSR place
+        LDA #player_shape - shapes
+        BIT PLAYER_EDGE
+        BPL player_alive
+        LDA #blast_shape - shapes
+player_alive:
+        STA SHAPE
+        JMP draw_shape
+
+text_at:                        ; the beam to A, X
+        STA TO_X
+        STX TO_Y
+        JSR centre
+        LDA #0
+        JMP vector
+
+draw_score:
+        LDA #5
+        JSR colour
+        LDA #12
+        LDX #243
+        JSR text_at
+        LDA SCORE_HIGH
+        JSR two_digits
+        LDA SCORE_MID
+        JSR two_digits
+        LDA SCORE_LOW
+        JSR two_digits
+        LDA #104
+        LDX #243
+        JSR text_at
+        LDA #TEXT_LEVEL & 255
+        LDX #TEXT_LEVEL >> 8
+        JSR emit
+        LDX LEVEL_INDEX
+        INX
+        JSR number
+        LDA #184
+        LDX #243
+        JSR text_at
+        LDA #TEXT_LIVES & 255
+        LDX #TEXT_LIVES >> 8
+        JSR emit
+        LDX LIVES
+        JMP number
+
+two_digits:                     ; A, in BCD
+        PHA
+        LSR A
+        LSR A
+        LSR A
+        LSR A
+        JSR digit
+        PLA
+        AND #15
+digit:
+        ASL A
+        TAY
+        LDX digits + 1,Y
+        LDA digits,Y
+        JMP emit
+
+number:                         ; X, up to 99
+        SED
+        LDA #0
+count_up:
+        DEX
+        BMI counted
+        CLC
+        ADC #1
+        JMP count_up
+counted:
+        CLD
+        JMP two_digits
+
+digits: .word DIGIT_0, DIGIT_1, DIGIT_2, DIGIT_3, DIGIT_4, DIGIT_5, DIGIT_6, DIGIT_7, DIGIT_8, DIGIT_9
+
+draw_message:
+        LDA GAME_STATE
+        CMP #LEVEL_SELECT
+        BEQ ask_for_level
+        CMP #HIGH_SCORE_CHECK
+        BEQ tell_game_over
+        CMP #HIGH_SCORE_BOOM
+        BEQ tell_game_over
+        CMP #ENTER_INITIALS
+        BEQ tell_game_over
+        BIT SPIKE_WARNING
+        BMI warn
+        BIT GAME_MODE
+        BMI no_message
+        LDA #0
+        JSR colour
+        LDA #96
+        LDX #150
+        JSR text_at
+        LDA #TEXT_PROTEGE & 255
+        LDX #TEXT_PROTEGE >> 8
+        JSR emit
+        LDA TICK
+        AND #16
+        BEQ no_message
+        LDA #79
+        LDX #110
+        JSR text_at
+        LDA #TEXT_PRESS_START & 255
+        LDX #TEXT_PRESS_START >> 8
+        JMP emit
+no_message:
+        RTS
+ask_for_level:
+        LDA #52
+        LDX #150
+        JSR text_at
+        LDA #TEXT_START_AT_LEVEL & 255
+        LDX #TEXT_START_AT_LEVEL >> 8
+        JSR emit
+        LDY PLAYER_LANE
+        LDX start_levels,Y
+        JMP number
+tell_game_over:
+        LDA #88
+        LDX #130
+        JSR text_at
+        LDA #TEXT_GAME_OVER & 255
+        LDX #TEXT_GAME_OVER >> 8
+        JMP emit
+warn:
+        LDA #74
+        LDX #130
+        JSR text_at
+        LDA #TEXT_AVOID_SPIKES & 255
+        LDX #TEXT_AVOID_SPIKES >> 8
+        JMP emit
+
+; --- corners of the eight tubes: 32 rows of 16, x and y -----------------------------------------------------------------
+
+        .org $B000
+tube_corners: .table places

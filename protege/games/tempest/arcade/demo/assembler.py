@@ -1,31 +1,21 @@
-"""A ROM set of our own for MAME's tempest1 board: tests/games/tempest/arcade/rom.asm, assembled.
+"""A small two-pass assembler for the 6502, for the demo cabinet's program.
 
-The set has the names and sizes MAME expects. Its checksums are wrong by intention: not a byte comes from the original
-game, and MAME runs it with a warning. Holds a small two-pass assembler for the 6502: one instruction to a line,
-`name = value`, `label:`, `.byte`, `.word`, and the names of protege.games.tempest.rules.ram.
+One instruction to a line, `name = value`, `label:`, `.byte`, `.word`, `.org address`, `.table name`, and the names of
+protege.games.tempest.rules.ram.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from protege.games.tempest.rules import ram
 
-SOURCE: Final = Path(__file__).with_suffix(".asm")
 ORIGIN: Final = 0x9000
-PROGRAM_END: Final = 0xE000  # the last 2 KiB appear at $F800 too, where the processor looks for its vectors
-ROM_BYTES: Final = 0x800
-
-PROGRAM_FILES: Final = "113.d1 114.e1 115.f1 116.h1 117.j1 118.k1 119.lm1 120.mn1 121.p1 122.r1".split()
-# The picture and the sums of the original: this program asks for neither, so these only have to be there.
-UNUSED_FILES: Final = {
-    "123.np3": 2048, "124.r3": 2048, "125.d7": 256, "126.a1": 32, "127.e1": 256, "128.f1": 256, "129.h1": 256,
-    "130.j1": 256, "131.k1": 256, "132.l1": 256,
-}  # fmt: skip
 
 # Operation codes by addressing mode: immediate, zero page, zero page + X, absolute, absolute + X, absolute + Y.
 _MODES: Final = ("#", "z", "zx", "a", "ax", "ay")
+_INDIRECT: Final = {"LDA": 0xB1, "STA": 0x91, "ADC": 0x71}  # (zero page),Y
 _CODES: Final = {
     "ADC": "69 65 75 6D 7D 79", "AND": "29 25 35 2D 3D 39", "CMP": "C9 C5 D5 CD DD D9", "EOR": "49 45 55 4D 5D 59",
     "LDA": "A9 A5 B5 AD BD B9", "ORA": "09 05 15 0D 1D 19", "SBC": "E9 E5 F5 ED FD F9", "STA": "-- 85 95 8D 9D 99",
@@ -37,7 +27,7 @@ _CODES: Final = {
 _ALONE: Final = {
     "CLC": 0x18, "CLD": 0xD8, "CLI": 0x58, "SEC": 0x38, "SED": 0xF8, "SEI": 0x78, "DEX": 0xCA, "DEY": 0x88,
     "INX": 0xE8, "INY": 0xC8, "PHA": 0x48, "PLA": 0x68, "RTI": 0x40, "RTS": 0x60, "TAX": 0xAA, "TAY": 0xA8,
-    "TXA": 0x8A, "TXS": 0x9A, "TYA": 0x98, "ASL A": 0x0A, "LSR A": 0x4A, "ROL A": 0x2A,
+    "TXA": 0x8A, "TXS": 0x9A, "TYA": 0x98, "ASL A": 0x0A, "LSR A": 0x4A, "ROL A": 0x2A, "ROR A": 0x6A,
 }  # fmt: skip
 _BRANCHES: Final = {"BCC": 0x90, "BCS": 0xB0, "BEQ": 0xF0, "BMI": 0x30, "BNE": 0xD0, "BPL": 0x10}
 
@@ -50,14 +40,15 @@ class Program:
     symbols: dict[str, int]
 
 
-def assemble(source: str) -> Program:
+def assemble(source: str, tables: Mapping[str, bytes], given: Mapping[str, int]) -> Program:
     """The program of a source text; a line that cannot be understood is an error that quotes it."""
     symbols = {name: value for name, value in vars(ram).items() if name.isupper() and isinstance(value, int)}
-    _pass(source, symbols, final=False)  # finds where the labels are
-    return Program(_pass(source, symbols, final=True), symbols)
+    symbols |= given
+    _pass(source, tables, symbols, final=False)  # finds where the labels are
+    return Program(_pass(source, tables, symbols, final=True), symbols)
 
 
-def _pass(source: str, symbols: dict[str, int], final: bool) -> bytes:
+def _pass(source: str, tables: Mapping[str, bytes], symbols: dict[str, int], final: bool) -> bytes:
     code = bytearray()
     for number, written in enumerate(source.splitlines(), 1):
         line = written.partition(";")[0].strip()
@@ -67,6 +58,13 @@ def _pass(source: str, symbols: dict[str, int], final: bool) -> bytes:
                 line = line[label.end() :]
             if definition := re.fullmatch(r"(\w+)\s*=\s*(.+)", line):
                 symbols[definition[1]] = _value(definition[2], symbols, final=True)
+            elif line.startswith(".org "):
+                gap = _value(line[5:], symbols, final=True) - ORIGIN - len(code)
+                if gap < 0:
+                    raise ValueError(f"the program is {-gap} bytes too long")
+                code += b"\xea" * gap  # NOP
+            elif line.startswith(".table "):
+                code += tables[line[7:].strip()]
             elif line:
                 code += _instruction(line, ORIGIN + len(code), symbols, final)
         except (KeyError, NameError, SyntaxError, ValueError, OverflowError) as error:
@@ -87,6 +85,8 @@ def _instruction(line: str, address: int, symbols: dict[str, int], final: bool) 
     codes = {mode: code for mode, code in zip(_MODES, _CODES[name].split(), strict=True) if code != "--"}
     if operand.strip().startswith("#"):
         return bytes.fromhex(codes["#"]) + _value(operand.strip()[1:], symbols, final).to_bytes(1, "little")
+    if indirect := re.fullmatch(r"\((.+)\),Y", operand.strip()):
+        return bytes([_INDIRECT[name]]) + _value(indirect[1], symbols, final).to_bytes(1, "little")
     where, _, index = operand.partition(",")
     target, index = _value(where, symbols, final), index.strip().lower()
     if target < 0x100 and f"z{index}" in codes:
@@ -104,19 +104,3 @@ class _Known(dict[str, int]):
 def _value(expression: str, symbols: dict[str, int], final: bool) -> int:
     python = re.sub(r"\$([0-9A-Fa-f]+)", r"0x\1", expression.strip())
     return int(eval(python, {"__builtins__": {}}, symbols if final else _Known(symbols)))
-
-
-def write_rom_set(folder: Path) -> Program:
-    """Write the 20 files of the set into FOLDER/tempest1, for MAME's -rompath FOLDER."""
-    program = assemble(SOURCE.read_text())
-    image = program.code.ljust(PROGRAM_END - ORIGIN - 6, b"\xea")  # NOP
-    assert len(image) == PROGRAM_END - ORIGIN - 6, f"the program is too long: {len(program.code)} bytes"
-    for vector in ("interrupt", "reset", "interrupt"):  # NMI is not connected
-        image += program.symbols[vector].to_bytes(2, "little")
-    place = folder / "tempest1"
-    place.mkdir(parents=True)
-    for number, name in enumerate(PROGRAM_FILES):
-        (place / f"136002-{name}").write_bytes(image[number * ROM_BYTES : (number + 1) * ROM_BYTES])
-    for name, size in UNUSED_FILES.items():
-        (place / f"136002-{name}").write_bytes(bytes(size))
-    return program
