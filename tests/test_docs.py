@@ -15,7 +15,7 @@ from tyro.conf import FlagCreatePairsOff
 
 from protege.cli.__main__ import GROUPS, general_commands
 from protege.cli.train import read_options
-from protege.games import Command, find_game, games
+from protege.games import Command, find_game, games, is_place
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
@@ -30,7 +30,7 @@ MOST_LINES = 200  # of the README
 NAMED = re.compile(r"`(?!protege/Tempest-v0)((?:protege|tests|docs|proofs|scripts|results|examples)/[\w./*-]+)`")
 LINK = re.compile(r"\]\(([^)#\s]+)?(#[\w-]*)?\)")
 COMMANDS = general_commands()
-PLACEHOLDERS = {"my_game.py", "package.module:GAME", "GAME", "COMMAND", "NAME"}
+PLACEHOLDERS = {"gym:ID", "pettingzoo:MODULE", "my_game.py", "package.module:GAME", "GAME", "COMMAND", "NAME"}
 
 
 def name_of(path: Path) -> str:
@@ -142,10 +142,11 @@ def parse(command: str) -> None:
     first, *rest = words
     if first in GROUPS and rest:
         first, rest = f"{first} {rest[0]}", rest[1:]
-    if first in COMMANDS and rest:
+    if first in COMMANDS and rest and not (first == "doctor" and is_place(rest[0])):
         return read(COMMANDS[first], rest)
-    named = rest[0] if rest and (rest[0] in games() or rest[0].startswith("gym:")) else ""
-    if named.startswith("gym:LunarLander") and not find_spec("Box2D"):
+    named = rest[0] if rest and (rest[0] in games() or is_place(rest[0]) and rest[0] not in PLACEHOLDERS) else ""
+    needed = {"gym:LunarLander": "pygame", "pettingzoo:mpe2": "mpe2"}
+    if any(named.startswith(place) and not find_spec(package) for place, package in needed.items()):
         return None  # its options depend on the environment, which needs a package of its own
     if named:
         rest = rest[1:]

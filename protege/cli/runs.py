@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +13,7 @@ from protege.cli.options import RunsOptions
 from protege.cli.tables import count, date, number, print_json, print_table, size
 from protege.games import Command
 from protege.runs.files import replacing
+from protege.runs.metrics import Metric, Point
 from protege.runs.run import RunError, flat, list_runs, open_run, plan_prune, prune, runs_folder
 
 
@@ -48,7 +50,7 @@ def run_runs_show(command: RunsShow) -> int:
         declared, not_finite, events = run.metrics.declared(), run.metrics.not_finite(), run.metrics.events(most=12)
     commit = info.commit.hash[:12] + (" with changes" if info.commit.dirty else "") if info.commit else "unknown"
     settings = flat(info.config)
-    about = {
+    about = _card(info.score, declared, latest) | {
         "status": f"{summary.status} at step {summary.step:,}, best score {number(summary.best_score) or 'none'}",
         "created": f"{info.created} with Protege {info.protege}, commit {commit}",
         "started": ", ".join(f"{start.kind} {start.time[:16]}" for start in info.starts),
@@ -70,6 +72,19 @@ def run_runs_show(command: RunsShow) -> int:
     found = {**asdict(summary), "commit": info.commit and info.commit.hash, "checkpoints": len(files)}
     found |= {f"config.{key}": value for key, value in settings.items()}
     return print_json(command, found | {f"metric.{name}": point.value for name, point in latest.items()})
+
+
+def _card(score: str | None, declared: Sequence[Metric], latest: Mapping[str, Point]) -> dict[str, str]:
+    """How well it plays, with the interval and the baseline that its score was declared with."""
+    metric = next((metric for metric in declared if metric.name == score), None)
+    values = {name: point.value for name, point in latest.items()}
+    if metric is None or values.get(metric.name) is None:
+        return {}
+    low, high = (values.get(name) for name in metric.interval or ("", ""))
+    between = f" ({number(low)}–{number(high)})" if low is not None and high is not None else ""
+    other = next((one for one in declared if one.name == metric.baseline), None)
+    beside = f"; {other.label or other.name} {number(values[other.name])}" if other and other.name in values else ""
+    return {"plays": f"{number(values[metric.name])} {metric.unit}{between}: {metric.meaning}{beside}"}
 
 
 @dataclass(frozen=True, kw_only=True)

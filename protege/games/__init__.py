@@ -143,7 +143,7 @@ def is_place(word: str) -> bool:
 
 
 def find_game(name: str) -> Game:
-    """The game of this name: a built-in one, `gym:ID`, `pettingzoo:MODULE`, `package.module:GAME`, or a file that defines GAME."""
+    """The game of this name: built in, of another library (`gym:ID`), `package.module:GAME`, or a file with a GAME."""
     place = BUILT_IN.get(name, name)
     for prefix, maker in BROUGHT.items():
         if place.startswith(prefix):
@@ -156,8 +156,8 @@ def find_game(name: str) -> Game:
         from protege.runs.metrics import near  # an environment for other libraries needs nothing that this needs
 
         raise UnknownGame(
-            f"there is no game {name!r}: use {', '.join(BUILT_IN)}, gym:ID, pettingzoo:MODULE, a file my_game.py, or package.module:GAME"
-            f"{near(name, list(BUILT_IN))}"
+            f"there is no game {name!r}: use {', '.join(BUILT_IN)}, gym:ID, pettingzoo:MODULE, a file my_game.py, or "
+            f"package.module:GAME{near(name, list(BUILT_IN))}"
         )
     if "" not in sys.path:
         sys.path.insert(0, "")  # so that a file beside the user is found, as with `python -m`

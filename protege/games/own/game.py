@@ -101,10 +101,10 @@ def gym_game(place: str) -> Game:
 
 def squad_game(place: str) -> Game:
     """A parallel PettingZoo environment: `pettingzoo:MODULE`, the module that has `parallel_env`."""
-    from protege.games.own.world.zoo import name_of, squad_world
+    from protege.games.own.world.zoo import squad_world
 
     world = squad_world(place)
-    return game_of(name_of(place), place, world.title, partial(squad_world, place), "a PettingZoo environment")
+    return game_of(world.name, place, world.title, partial(squad_world, place), "a PettingZoo environment")
 
 
 def array_game(games: type[Any], *, name: str, title: str = "", about: str = "a game of your own") -> Game:

@@ -77,8 +77,7 @@ def test_the_machinery_around_a_game_is_measured():
     assert found["games"] == 1024 and found["frames_per_s"] > 0 and found["frames_per_cpu_s"] > 0
 
 
-@pytest.mark.needs("Box2D")
-@pytest.mark.filterwarnings("ignore:builtin type:DeprecationWarning")  # of its bindings
+@pytest.mark.needs("Box2D", "pygame")
 def test_lunar_lander_is_learned_from_its_heuristic(tmp_path, capsys):
     place = "gym:LunarLander-v3"
     words = ["--teacher", "gymnasium.envs.box2d.lunar_lander:heuristic", "--frames", "12000", "--pqn.games", "16"]

@@ -57,6 +57,8 @@ def test_a_pupil_outplays_a_teacher_that_is_wrong_at_times(learner, tmp_path, ca
     assert (info.learner, info.unit, info.config["teacher"]) == (learner, "frame", TEACHER)
     mine, teacher, random = (latest[f"{name}_return"].value or 0.0 for name in ("eval", "teacher", "random"))
     assert mine > teacher > random
+    card = "\n".join(ran(capsys, "runs", "show", "mine", "--runs", str(tmp_path)))
+    assert "without exploration or teacher; teacher " in " ".join(card.split())
 
 
 @pytest.mark.parametrize("kind, learner, words", [
