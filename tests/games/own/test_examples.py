@@ -31,7 +31,7 @@ def test_the_orchard_is_learned_from_its_teacher(tmp_path, capsys):
     assert main(["eval", ORCHARD, *players, "--games", "50", "--runs", str(tmp_path), "--json"]) == 0
     mine, teacher, random = last_lines(capsys, 3)
     assert teacher["return_mean_low"] > random["return_mean_high"]
-    assert mine["return_mean"] > 0.6 * teacher["return_mean"] > random["return_mean_high"]
+    assert mine["return_mean_low"] > 2 * random["return_mean_high"], "it has begun to imitate"
 
 
 def test_orchards_of_any_size_play_the_same_games():
