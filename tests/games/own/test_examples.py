@@ -80,7 +80,7 @@ def test_the_machinery_around_a_game_is_measured():
 @pytest.mark.needs("Box2D", "pygame")
 def test_lunar_lander_is_learned_from_its_heuristic(tmp_path, capsys):
     place = "gym:LunarLander-v3"
-    words = ["--teacher", "gymnasium.envs.box2d.lunar_lander:heuristic", "--frames", "12000", "--pqn.games", "16"]
+    words = ["--teacher", "gymnasium.envs.box2d.lunar_lander:heuristic", "--frames", "12000", "--ppo.games", "16"]
     assert main(["train", place, *SMOKE, *words, "--run", "mine", "--runs", str(tmp_path)]) == 0
     capsys.readouterr()
     players = ["--player", "mine", "--player", "teacher", "--player", "random"]
