@@ -69,10 +69,11 @@ def run_doctor(name: str, worlds: Worlds, command: Doctor) -> int:
 
 
 def measured(name: str, worlds: Worlds, player: str, *, games: int, seed: int, runs: Path | None) -> Figures:
-    """Figures of one player by name."""
+    """Figures of one player by name; `teacher=PLACE` is the teacher at a place."""
     from protege.games.own.agents.players import evaluate, players_of, teacher_of
 
-    world = worlds(teacher_of(name, (), runs) if player == "teacher" else "")
+    player, _, place = player.partition("=") if player.startswith("teacher=") else (player, "", "")
+    world = worlds(place or (teacher_of(name, (), runs) if player == "teacher" else ""))
     return evaluate(world, player, players_of(world).find(player, runs), games=games, seed=seed)
 
 

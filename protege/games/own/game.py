@@ -71,7 +71,8 @@ def game_of(name: str, place: str, title: str, worlds: Worlds, about: str) -> Ga
     """The table of the game at a place."""
 
     def teachers(config: Any) -> Sequence[str]:
-        return ("teacher", "random") if worlds(config.teacher).teaches else ("random",)
+        named = f"teacher={config.teacher}" if config.teacher else "teacher"
+        return (named, "random") if worlds(config.teacher).teaches else ("random",)
 
     return Game(
         name=name,

@@ -46,7 +46,7 @@ def test_a_pupil_outplays_a_teacher_that_is_wrong_at_times(learner, tmp_path, ca
     more = ("--eval-every", "2000", *(("--rainbow.replay-ratio", "4") if learner == "rainbow" else ()))
     train(tmp_path, WALK, "--learner", learner, "--teacher", TEACHER, "--run", "mine", *more, frames=12_000, compare=40)
     told = capsys.readouterr().out
-    assert "teacher" in told and "random" in told and "Measure it again" in told
+    assert "\n teacher " in told and "\n random " in told and "Measure it again" in told
     mine, teacher, random = measured(capsys, tmp_path, WALK, "mine", "teacher", "random")
     assert (
         mine["return_mean_low"] > teacher["return_mean_high"] > teacher["return_mean_low"] > random["return_mean_high"]

@@ -80,7 +80,7 @@ class PPOSession(OwnSession):
 
     def _by_game(self, rows: Tensor) -> Tensor:
         """(games x members, ...) as (games, members, ...)."""
-        return rows.reshape(-1, self.members, *rows.shape[1:])
+        return rows.reshape(len(rows) // self.members, self.members, *rows.shape[1:])
 
     def _seen(self, observations: Array) -> Tensor:
         return torch.from_numpy(self.scaling.see(observations))
