@@ -418,7 +418,7 @@ class Bridge:
             self._send(client, wire.REPLY.pack(*command) + client.suffix)
         now = time.perf_counter()
         for client in clients:
-            client.latency_ms += 0.1 * (1000 * (now - client.arrived) - client.latency_ms)
+            client.latency_ms += max(0.1, 1 / client.frames) * (1000 * (now - client.arrived) - client.latency_ms)
         self._show(began, clients, packets, asked)
         self._batch_s += 0.05 * (time.perf_counter() - began - self._batch_s)
         self.batches += 1

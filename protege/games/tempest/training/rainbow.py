@@ -132,12 +132,13 @@ class RainbowSession(TempestSession):
         if not self.controls.learning or not self._filled():
             self.credit = 0.0
             return 0
-        if self._warming():
-            return WARMING_ROUND
+        if warming := self._warming():
+            if self.source.can_wait:
+                return WARMING_ROUND
         self.credit += frames * c.replay_ratio / c.batch
         due = int(self.credit)
         self.credit -= due
-        return min(self.source.most_updates, due)
+        return min(self.source.most_updates, due) + WARMING_ROUND * warming
 
     def figures(self) -> Figures:
         scheduled = self.scheduled()

@@ -1,6 +1,7 @@
 """Compiled networks give what torch gives, whatever they are made of."""
 
 import pickle
+from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from protege.games.tempest.agents.rainbow import NetworkConfig, RainbowPupil, bu
 from protege.games.tempest.task.env import Games, starts
 from protege.learn.rainbow import RainbowConfig
 
+Network = TypeVar("Network", bound=torch.nn.Module)
+
 
 @pytest.fixture(scope="module")
 def played() -> np.ndarray:
@@ -26,7 +29,7 @@ def played() -> np.ndarray:
     return np.concatenate(seen[::12])
 
 
-def with_any_weights(network: torch.nn.Module) -> torch.nn.Module:
+def with_any_weights(network: Network) -> Network:
     random = torch.Generator().manual_seed(7)
     for parameter in network.parameters():
         torch.nn.init.normal_(parameter, std=0.2, generator=random)
@@ -65,6 +68,7 @@ def test_values_of_a_pqn_network_are_those_of_torch(visible_only, played):
 
 def test_one_game_or_many_are_decided_alike_and_so_does_a_copy_that_was_sent_elsewhere(played):
     champion = find_player("champion")
+    assert isinstance(champion, Pupil)
     fast = quick(champion)
     together = fast.values(played).copy()
     assert np.array_equal(np.concatenate([fast.values(played[i : i + 1]) for i in range(len(played))]), together)

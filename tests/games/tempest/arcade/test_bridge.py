@@ -179,6 +179,49 @@ def test_all_who_wait_are_decided_in_one_call():
     assert [len(places) for _, places in agent.seen] == [1, 8]
 
 
+def test_latency_counts_from_the_arrival_of_a_frame_however_long_it_lies_there():
+    busy, free = threading.Event(), threading.Event()
+
+    class Slow(Listener):
+        def decide(self, frames, clients):
+            if not self.seen:
+                busy.set()
+                free.wait(10)
+            return super().decide(frames, clients)
+
+    with bridged(Slow()) as bridge:
+        first, second = Client(bridge.port), Client(bridge.port)
+        packet = Machine(starts(1)[0]).packet()
+        first.socket.sendall(packet)
+        assert busy.wait(10)
+        second.socket.sendall(packet)
+        time.sleep(0.2)
+        free.set()
+        assert first.receive(3) == second.receive(3) == bytes(3)
+        assert all(client.latency_ms > 200 for client in bridge.clients())
+
+
+def test_replies_wait_for_an_agent_that_is_not_ready_and_one_who_leaves_meanwhile_is_missed():
+    class Hesitant(Listener):
+        def is_ready(self):
+            return len(self.seen) != 1
+
+    agent = Hesitant()
+    with bridged(agent, hold_s=0.5) as bridge:
+        stays, leaves = Client(bridge.port), Client(bridge.port)
+        began = time.monotonic()
+        assert stays.exchange(packet_of(PLAYABLE, counter=1)) == bytes(3)
+        leaves.socket.sendall(packet_of(PLAYABLE, counter=1))
+        time.sleep(0.05)
+        leaves.close()
+        assert stays.exchange(packet_of(PLAYABLE, counter=2)) == bytes(3)
+        assert time.monotonic() - began > 0.5 and bridge.held_s > 0.4
+        assert stays.exchange(packet_of(PLAYABLE, counter=3)) == bytes(3)
+    assert [places.tolist() for _, places in agent.seen] == [[0], [0], [0]]
+    with pytest.raises(ProtegeError, match="replies can wait 0 to 2 s, else clients give up; got 3"):
+        BridgeConfig(hold_s=3.0)
+
+
 # --- what is refused ---
 
 

@@ -51,11 +51,9 @@ def test_the_compiled_frames_are_those_of_the_script():
     values, packets = np.zeros((3, 195), np.float32), wire.new_packets(3).astype(wire.NATIVE)
     for tick in range(600):
         which = np.flatnonzero(random.random(3) < 0.8)
-        for c in which:
-            replies[c] = [random.integers(2), random.random() < 0.01, random.integers(-12, 13)] if tick else 0
-        if tick:
-            for c in which.tolist():
-                machines[c].tick(replies[c].tobytes())
+        for c in which.tolist() if tick else ():
+            replies[c] = (random.integers(2), int(random.random() < 0.01), random.integers(-12, 13))
+            machines[c].tick(replies[c].tobytes())
         advance(rows, which, replies, counters, values, packets, tick > 0)
         sent = packets[: len(which)].astype(wire.FRAME)
         assert [packet.tobytes() for packet in sent] == [machines[c].packet() for c in which.tolist()], tick

@@ -22,6 +22,7 @@ from protege.games.tempest.training.sources import ArcadeSource
 from protege.learn.replay import Actor
 from tests.games.tempest.arcade.client import SOUND, Client, Machine, packet_of, wait_until
 from tests.games.tempest.training.test_sources import session
+from tests.train.trainings import Alone
 
 NOTES: list[str] = []
 
@@ -175,6 +176,8 @@ def test_a_port_in_use_is_one_clear_line():
 
 def test_a_bridge_that_is_killed_is_started_again_at_the_same_port(tmp_path):
     made = session(tmp_path)
+    context = made.context
+    assert isinstance(context, Alone)
     made.start()
     try:
         source, machine = made.source, Machine(starts(1, seed=5)[0].copy())
@@ -188,7 +191,7 @@ def test_a_bridge_that_is_killed_is_started_again_at_the_same_port(tmp_path):
         wait_until(lambda: not source.bridge.is_alive(), 60.0)
         made.update(made.collect(None))
         assert source.bridge.port == port
-        assert "the bridge's process ended, with code -9: it is started again" in made.context.notes
+        assert "the bridge's process ended, with code -9: it is started again" in context.notes
         with Client(port) as client:
             for _ in range(30):
                 assert client.play(machine)
@@ -199,11 +202,12 @@ def test_a_bridge_that_is_killed_is_started_again_at_the_same_port(tmp_path):
 
 
 PARENT = """
-import sys, time
+import time
 from protege.games.tempest.training.bridge_process import BridgeProcess, Setup
 from protege.games.tempest.arcade.bridge import BridgeConfig
-from tests.games.tempest.training.test_bridge_process import Always
-made = BridgeProcess(Setup(BridgeConfig(port=0), "a name"), Always(5), tell=print, save=print)
+from protege.games.tempest.agents.players import find_player
+player = find_player("random")
+made = BridgeProcess(Setup(BridgeConfig(port=0), "a name"), player, tell=print, save=print)
 print(made.pid, flush=True)
 time.sleep(600)
 """

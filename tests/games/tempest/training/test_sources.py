@@ -131,6 +131,14 @@ def test_where_clients_do_not_wait_a_learner_that_cannot_keep_up_makes_fewer_upd
         made.close()
 
 
+def test_inference_time_is_that_of_a_decision_however_many_there_were(tmp_path):
+    made = session(tmp_path)
+    made.note(Played([], 500, acting_s=0.08, decisions=40))
+    assert made.inference_s == pytest.approx(0.002)
+    made.note(Played([], 0))
+    assert made.inference_s == pytest.approx(0.002), "nobody decided anything meanwhile"
+
+
 def test_clients_get_their_moves_while_an_update_goes_on(tmp_path, monkeypatch):
     made = session(tmp_path)
     made.start()
