@@ -82,7 +82,7 @@ def test_version_is_one_line(capsys):
     ("eval no.such.module:GAME", "cannot be imported: No module named 'no'"),
     ("eval protege.games:GAME", "holds nothing under the name GAME"),
     ("eval --games 4 tempest", "the game comes first"),
-    ("match tempest", "Tempest has no command match: it has eval, export"),
+    ("match tempest", "Tempest has no command match: it has cabinets, eval, export"),
     ("play echelon", "Echelon has no command play"),
     ("runs lst", "not 'lst'; did you mean list?"),
     ("bench tempest-sin", "did you mean tempest-sim"),
