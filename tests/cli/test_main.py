@@ -75,8 +75,8 @@ def test_version_is_one_line(capsys):
     ("evl", "there is no command 'evl': protege --help lists them; did you mean eval"),
     ("echelom", "did you mean echelon"),
     ("tempest", "the command comes first: protege train tempest"),
-    ("eval tempets", "there is no game 'tempets': use tempest, echelon, a file my_game.py, or package.module:GAME; "
-     "did you mean tempest?"),
+    ("eval tempets", "there is no game 'tempets': use tempest, echelon, gym:ID, pettingzoo:MODULE, a file "
+     "my_game.py, or package.module:GAME; did you mean tempest?"),
     ("train pong", "there is no game 'pong'"),
     ("train pong.py", "there is no file pong.py"),
     ("eval no.such.module:GAME", "cannot be imported: No module named 'no'"),
