@@ -2,19 +2,15 @@
 
 import json
 import os
-import signal
-import socket
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from proofs.row import ROOT, Stopwatch, write_row
+from proofs.commands import command, free_port, learning_curves
+from proofs.row import Stopwatch, write_row
 from protege.runs.run import list_runs, open_run
 
 pytestmark = [pytest.mark.prove, pytest.mark.mame, pytest.mark.needs("mame")]
@@ -22,27 +18,7 @@ pytestmark = [pytest.mark.prove, pytest.mark.mame, pytest.mark.needs("mame")]
 MINUTES = float(os.environ.get("PROTEGE_MINUTES", "60"))  # fewer to try it
 GAMES = int(os.environ.get("PROTEGE_GAMES", "100"))  # of each player
 CLIENTS = 2
-PATIENCE_S = 120.0  # for a training to save and leave
 CURVE = ("reward_100k", "training_level", "episode_length", "agreement")
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as there:
-        return int(there.getsockname()[1])
-
-
-@contextmanager
-def command(folder: Path, *words: str, **pipes: Any) -> Iterator["subprocess.Popen[str]"]:
-    """A command a user would type; it gets Ctrl-C at the end of the block."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PROTEGE_RUNS": str(folder)}
-    process = subprocess.Popen([sys.executable, "-m", "protege.cli", *words], env=environment, text=True, **pipes)
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(PATIENCE_S)
-        if process.stdout:
-            process.stdout.close()
 
 
 def played(folder: Path, player: str) -> dict[str, Any]:
@@ -73,20 +49,6 @@ def played(folder: Path, player: str) -> dict[str, Any]:
     return found
 
 
-def learning_curve(name: str, folder: Path) -> dict[str, list[list[float]]]:
-    """By metric: minutes, frames and value, a hundred points at most."""
-    found = {}
-    with open_run(name, folder) as run:
-        for metric in CURVE:
-            series = run.metrics.series(metric, most_points=100)
-            first = min(series.times, default=0.0)
-            points = zip(series.times, series.steps, series.mean, strict=True)
-            found[metric] = [
-                [round((when - first) / 60, 2), step, round(value or 0.0, 3)] for when, step, value in points
-            ]
-    return found
-
-
 def test_demo_cabinet(tmp_path):
     """`make prove demo_cabinet`; PROTEGE_MINUTES=3 PROTEGE_GAMES=4 to try it."""
     clock = Stopwatch()
@@ -109,7 +71,7 @@ def test_demo_cabinet(tmp_path):
         "budget": f"{MINUTES:g} minutes of wall clock, start-up and compilation included; {CLIENTS} clients",
         **clock.spent(),
         "figures": [pupil | {"player": "the pupil as the training left it", "frames_learned": run.step}],
-        "learning_curve": learning_curve(run.name, tmp_path),
+        "learning_curve": learning_curves(run.name, tmp_path, CURVE),
         "teacher": teachers,
     }
     print(write_row("demo-cabinet", row).read_text())
