@@ -79,7 +79,7 @@ class TempestConfig:
     eval_frames: int = 25_000  # frames after which these games are truncated
     eval_seconds: float = 60.0  # least time between evaluations
     client_games: int = 16  # games of an evaluation on arcade clients, and as many of whoever it is compared with
-    client_share: int = 8  # one in so many of their games is played for that while an evaluation is under way
+    client_every: int = 8  # one in so many of their games is played for that while an evaluation is under way
     eval_every: int = 2_000_000  # frames between evaluations of a deterministic run, which ignores the clock
     autosave_seconds: float = 60.0  # time between checkpoints
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"  # where rainbow learns; auto: a GPU if there is one
@@ -190,10 +190,10 @@ def check(config: TempestConfig) -> None:
             f"a rollout of {config.pqn.games} games x {config.pqn.horizon} frames is smaller than one minibatch of "
             f"{config.pqn.minibatch}: use more games or a smaller minibatch"
         )
-    if config.client_games < 2 or config.client_share < 1:
+    if config.client_games < 2 or config.client_every < 1:
         raise ProtegeError(
             "an evaluation on arcade clients takes at least two games, one in one or more: "
-            f"got --client-games {config.client_games}, --client-share {config.client_share}"
+            f"got --client-games {config.client_games}, --client-every {config.client_every}"
         )
     device_of(config)
 
@@ -246,6 +246,9 @@ RENAMED: Final = {
     "rainbow.learner.": "rainbow.",
     "rainbow.teacher": "rainbow.teacher_fraction",
     "rainbow.final_teacher": "rainbow.final_teacher_fraction",
+    "starts.first_level_share": "starts.first_level_fraction",
+    "starts.restart_share": "starts.restart_fraction",
+    "starts.situation_share": "starts.situation_fraction",
     "pqn.discount": "pqn.gamma",
     "pqn.trace": "pqn.lambda_",
     "pqn.gradient_limit": "pqn.max_grad_norm",

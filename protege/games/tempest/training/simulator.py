@@ -29,9 +29,9 @@ class StartConfig:
     """Where training games start, and how often one is replaced by a new start."""
 
     top_level: int = 20  # starts are spread over levels 1 to this one; grows with the level the pupil reaches
-    first_level_share: float = 0.33  # of new games start at level 1
-    restart_share: float = 0.1  # of lost lives are followed by a new game, not by the next life
-    situation_share: float = 0.25  # of lost lives are followed by a situation shortly before some life was lost
+    first_level_fraction: float = 0.33  # of new games start at level 1
+    restart_fraction: float = 0.1  # of lost lives are followed by a new game, not by the next life
+    situation_fraction: float = 0.25  # of lost lives are followed by a situation shortly before some life was lost
     situations: int = 512  # situations kept
 
 
@@ -105,8 +105,10 @@ class Simulator:
         self.life_frames[lost] = 0
         self.life_reward[lost] = 0.0
         chance = self.random.random(len(lost))
-        again = chance < self.starting.situation_share
-        fresh = ~again & ((chance < self.starting.situation_share + self.starting.restart_share) | frames.over[lost])
+        again = chance < self.starting.situation_fraction
+        fresh = ~again & (
+            (chance < self.starting.situation_fraction + self.starting.restart_fraction) | frames.over[lost]
+        )
         if fresh.any():
             self.games.put(lost[fresh], self._new_games(int(fresh.sum())))
         if again.any():
@@ -123,7 +125,7 @@ class Simulator:
 
     def _new_games(self, count: int) -> Rows:
         spread = self.random.integers(1, self.top_level + 1, count)
-        levels = np.where(self.random.random(count) < self.starting.first_level_share, 1, spread)
+        levels = np.where(self.random.random(count) < self.starting.first_level_fraction, 1, spread)
         rows = starts(count, seed=self.seed, level=levels.tolist(), first=self.started)
         self.started += count
         return rows

@@ -376,7 +376,7 @@ class ArcadeSource:
 
     def _let_measure(self) -> None:
         """Tell the bridge which games are an evaluation's, if one is under way: one in so many, in turn."""
-        now, others = self.measuring, [PUPIL] * (self.config.client_share - 1)
+        now, others = self.measuring, [PUPIL] * (self.config.client_every - 1)
         if now is None:
             self.bridge.plan((PUPIL,))
             return

@@ -114,7 +114,7 @@ class Shown(Always):
 
 
 def source(tmp_path: Any, **settings: Any) -> ArcadeSource:
-    config = replace(CONFIG, client_games=3, client_share=2, **settings)
+    config = replace(CONFIG, client_games=3, client_every=2, **settings)
     made = ArcadeSource(config, Alone(tmp_path), BridgeConfig(port=0))
     made.follow(Shown(5), Exploration())
     made.begin(resumed=False)
@@ -217,7 +217,7 @@ def test_a_run_that_starts_from_another_is_measured_on_the_clients(learner, tmp_
     monkeypatch.setattr("protege.train.loop.LOG_SECONDS", 0.0)
     tiny = PQNTraining(games=8, horizon=8, minibatch=64, widths=(16,))
     config = replace(
-        CONFIG, learner=learner, pqn=tiny, eval_seconds=0.1, eval_frames=40, client_games=2, client_share=2
+        CONFIG, learner=learner, pqn=tiny, eval_seconds=0.1, eval_frames=40, client_games=2, client_every=2
     )
     train(TRAINER, replace(config, frames=600), Notes(), name="origin", folder=tmp_path)
     notes = Notes()

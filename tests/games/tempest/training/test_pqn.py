@@ -53,7 +53,7 @@ def test_the_warm_up_brings_games_out_of_step_and_ends_none():
 
 
 def test_rewards_are_points_and_a_death_costs_ten():
-    made = session(situation_share=0.0, restart_share=0.0)
+    made = session(situation_fraction=0.0, restart_fraction=0.0)
     room, deaths = made.room(), 0
     content = room.rollout
     for _ in range(120):
@@ -72,7 +72,7 @@ def test_shaping_adds_its_share_of_the_lane_safety_reward():
 
 
 def test_lost_lives_are_episodes_and_leave_situations_to_start_from():
-    made = session(situation_share=1.0)
+    made = session(situation_fraction=1.0)
     content = made.room()
     episodes = [episode for _ in range(150) for episode in made.collect(content).episodes]
     assert len(episodes) > 10 and all(episode.frames > 0 for episode in episodes)
