@@ -276,7 +276,7 @@ def serve_parent() -> None:
     sys.setswitchinterval(0.0005)  # the bridge's thread waits for the two that talk to the training
     inbox, outbox = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever is printed here goes elsewhere
-    setup, first = _receive(inbox), _receive(inbox)
+    setup, first, explore = _receive(inbox), _receive(inbox), _receive(inbox)
     messages: SimpleQueue[object] = SimpleQueue()
     writer = threading.Thread(target=_write, args=(messages, outbox), name="writer", daemon=True)
     writer.start()
@@ -286,6 +286,7 @@ def serve_parent() -> None:
         players.players[PUPIL] = first
         players.decide(rehearse(), np.zeros(1, np.int64))  # so that the first client does not wait for compiled code
         players.begun[:], players.batch = 0, Batch()
+        players.explorations[PUPIL] = explore
         with Bridge(players, setup.listening) as bridge:
             messages.put(bridge.port)
             threading.Thread(target=_read, args=(inbox, players, bridge, messages, closing), daemon=True).start()
@@ -361,7 +362,7 @@ class BridgeProcess:
         with suppress(OSError):  # it has died already, which the reader notices
             _send(self._inbox, setup)
             _send(self._inbox, (0, player))
-        self.explore(PUPIL, explore)
+            _send(self._inbox, explore)  # before anybody can connect
         self._reader = threading.Thread(target=self._read, name="bridge reader", daemon=True)
         self._writer = threading.Thread(target=self._write, name="bridge writer", daemon=True)
         self._reader.start()
